@@ -72,7 +72,7 @@ impl Allocator {
 
     fn cut(&mut self, size: usize, source: &dyn Source) -> Option<u64> {
         if self.rest.1 < size {
-            // What is left of the chunk stays usable as blocks of the largest class that fits.
+            // The rest of the chunk stays usable as blocks of the largest class that fits.
             while self.rest.1 >= ALIGN {
                 let part = largest_class_within(self.rest.1);
                 self.free.entry(part).or_default().push(self.rest.0);

@@ -27,7 +27,7 @@ struct Pinned {
     event: CUevent,
 }
 
-// SAFETY: it is plain memory and a handle; whoever holds it is the only user.
+// SAFETY: it is plain memory and a handle; its holder is the only user.
 unsafe impl Send for Pinned {}
 
 impl Pinned {

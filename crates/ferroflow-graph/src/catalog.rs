@@ -278,8 +278,8 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// Lets its CPU kernel run for nodes on a GPU: it touches no elements, or moves them by functions
-    /// that work in either memory. `int32` tensors stay in host memory, as in TensorFlow.
+    /// Lets its CPU kernel run for nodes on a GPU: it touches no elements, or moves them by
+    /// functions that work in either memory. `int32` tensors stay in host memory, as in TensorFlow.
     pub fn anywhere(mut self) -> Self {
         self.def.gpu = Some(GpuSupport::default());
         self

@@ -12,12 +12,14 @@ fn gpu() -> Arc<dyn Gpu> {
     SimulatedGpu::new(0, SimulatedGpuOptions::default())
 }
 
-#[test]
-fn recorded_calls_give_the_answers_of_tensorflow() {
+/// Runs every fourth recorded call, from number `first` on. The parts run side by side, because
+/// each kernel is compiled once.
+fn check_recorded_calls(first: usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/recorded.bin.gz");
     let mut check = DeviceCheck::new(gpu());
-    for case in Records::open(&path).unwrap() {
-        check.add(&case.unwrap());
+    let cases = Records::open(&path).expect("the sample is in the repository");
+    for case in cases.skip(first).step_by(4) {
+        check.add(&case.expect("the sample is readable"));
     }
     let failed: Vec<String> = check
         .lines()
@@ -27,7 +29,27 @@ fn recorded_calls_give_the_answers_of_tensorflow() {
         .collect();
     let ops: std::collections::BTreeSet<&String> = check.results.keys().map(|(op, _)| op).collect();
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
-    assert!(ops.len() >= 100, "only {} ops ran on the GPU", ops.len());
+    assert!(ops.len() >= 60, "only {} ops ran on the GPU", ops.len());
+}
+
+#[test]
+fn recorded_calls_give_the_answers_of_tensorflow_0() {
+    check_recorded_calls(0);
+}
+
+#[test]
+fn recorded_calls_give_the_answers_of_tensorflow_1() {
+    check_recorded_calls(1);
+}
+
+#[test]
+fn recorded_calls_give_the_answers_of_tensorflow_2() {
+    check_recorded_calls(2);
+}
+
+#[test]
+fn recorded_calls_give_the_answers_of_tensorflow_3() {
+    check_recorded_calls(3);
 }
 
 #[test]

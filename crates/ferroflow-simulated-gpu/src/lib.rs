@@ -123,10 +123,12 @@ impl Gpu for SimulatedGpu {
                 self.name
             )
         };
+        let wanted = layout(bytes);
         let mut memory = self.memory.lock();
         let in_use = memory.in_use;
-        let layout = layout(bytes).filter(|l| l.size() <= limit - in_use.min(limit));
-        let layout = layout.ok_or_else(|| full(in_use))?;
+        let Some(layout) = wanted.filter(|l| l.size() <= limit - in_use.min(limit)) else {
+            return Err(full(in_use));
+        };
         // SAFETY: the layout has a size of at least 256.
         let address = unsafe { std::alloc::alloc(layout) } as u64;
         ensure!(address != 0, ResourceExhausted, "{}", full(in_use).message());
@@ -193,5 +195,67 @@ impl Gpu for SimulatedGpu {
     fn synchronize(&self) -> Result<()> {
         self.stream.wait();
         self.ensure_live()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::{Code, DType, LaunchArg, Tensor};
+
+    const DOUBLE: &str = r#"
+extern "C" __global__ void twice(i64 n, const f32 *x, f32 *y) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) y[i] = 2 * x[i];
+}
+"#;
+
+    fn gpu(options: SimulatedGpuOptions) -> Arc<dyn Gpu> {
+        SimulatedGpu::new(0, options)
+    }
+
+    fn twice(gpu: &Arc<dyn Gpu>, x: &Tensor) -> Result<Tensor> {
+        let x = x.to_device(gpu)?;
+        let y = Tensor::on_device(gpu, DType::Float, x.shape().clone())?;
+        let addresses = [x.device_address()?, y.device_address()?].map(LaunchArg::Address);
+        let [from, to] = addresses;
+        let args = [LaunchArg::I64(x.elements() as i64), from, to];
+        let function = gpu.load(DOUBLE, "twice")?;
+        gpu.launch(&Launch { function, grid: [2, 1, 1], block: [32, 1, 1], args: &args })?;
+        Ok(y)
+    }
+
+    #[test]
+    fn kernels_run_in_the_order_of_the_stream() {
+        let gpu = gpu(SimulatedGpuOptions::default());
+        let x = Tensor::vector(&[1.0f32, -2.5, 1e3]);
+        let y = twice(&gpu, &x).unwrap();
+        // The memory of the operand is free, but the kernel has not run yet.
+        let z = Tensor::on_device(&gpu, DType::Float, [3]).unwrap();
+        assert_eq!(y.to_host_blocking().unwrap(), Tensor::vector(&[2.0f32, -5.0, 2e3]));
+        let poison = z.to_host_blocking().unwrap();
+        assert!(poison.bytes().unwrap().iter().all(|&b| b == 0xa5));
+        let e = y.as_slice::<f32>().unwrap_err();
+        assert!(e.message().contains("is in the memory of GPU:0 (simulated)"), "{e}");
+    }
+
+    #[test]
+    fn memory_runs_out_and_comes_back() {
+        let gpu = gpu(SimulatedGpuOptions { memory_limit: 4096, ..Default::default() });
+        let whole = Tensor::on_device(&gpu, DType::Float, [1024]).unwrap();
+        let e = Tensor::on_device(&gpu, DType::Float, [1]).unwrap_err();
+        assert_eq!(e.code(), Code::ResourceExhausted);
+        drop(whole);
+        Tensor::on_device(&gpu, DType::Float, [1024]).unwrap();
+        assert_eq!(gpu.memory().peak, 4096);
+    }
+
+    #[test]
+    fn a_lost_device_fails_what_follows() {
+        let gpu = gpu(SimulatedGpuOptions { lost_at_launch: Some(2), ..Default::default() });
+        let x = Tensor::vector(&[1.0f32]);
+        let y = twice(&gpu, &x).unwrap();
+        assert_eq!(twice(&gpu, &x).unwrap_err().code(), Code::Unavailable);
+        assert_eq!(y.to_host_blocking().unwrap_err().code(), Code::Unavailable);
+        assert!(gpu.synchronize().is_err());
     }
 }

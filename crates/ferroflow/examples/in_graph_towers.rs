@@ -34,7 +34,8 @@ pub fn main() -> Result<()> {
     let init = g.global_initializer();
 
     // Two CPU devices; without soft placement, a device that is missing is an error.
-    let options = LocalOptions { cpu_devices: 2, allow_soft_placement: false };
+    let options =
+        LocalOptions { cpu_devices: 2, allow_soft_placement: false, ..LocalOptions::default() };
     let session = Session::local_with(&g, &options)?;
     session.run(&init)?;
     let inputs: Vec<f32> = (0..16).map(|i| ((i * 7) % 16) as f32 / 8.0 - 1.0).collect();

@@ -10,6 +10,7 @@ mod book;
 mod check;
 mod conformance;
 mod digits;
+mod gpu;
 mod oracle;
 mod paths;
 mod programs;
@@ -37,6 +38,7 @@ Most used:
   cargo xtask conformance --only t1_queues     one program of a TensorFlow client against our server
   cargo xtask bench --quick                    Ferroflow beside TensorFlow, a few minutes
   cargo xtask oracle --only 'Conv.*'           ops compared with TensorFlow's, on random calls
+  cargo xtask gpu                              what checks and measures ops on a GPU machine
   cargo xtask digits                           the digits CNN in every mode, while tasks are killed
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
   cargo xtask python --develop                 the Python package from its sources, built quickly
@@ -58,6 +60,7 @@ enum Chore {
     Bench(bench::Args),
     BenchRust(bench::RustArgs),
     Digits(digits::Args),
+    Gpu(gpu::Args),
     Oracle(oracle::Args),
     Python(python::Args),
     Soak(soak::Args),
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&args),
         Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Digits(args) => digits::run(&args),
+        Chore::Gpu(args) => gpu::run(&args),
         Chore::Oracle(args) => oracle::run(&args),
         Chore::Python(args) => python::run(&args),
         Chore::Soak(args) => soak::run(&args),

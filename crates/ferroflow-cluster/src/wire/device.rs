@@ -12,7 +12,6 @@ pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
         incarnation: device.incarnation,
         physical_device_desc: device.description.clone(),
         xla_global_id: -1,
-        ..Default::default()
     }
 }
 

@@ -85,6 +85,17 @@ template <> struct Narrow<f16> {
     }
 };
 
+// A number as it is after it was stored as a `T`.
+template <class T> __device__ inline typename WideOf<T>::type rounded(typename WideOf<T>::type x) {
+    return wide(Narrow<T>::from(x));
+}
+
+// `exp(x) - 1`. For half types the steps are rounded, as TensorFlow does.
+template <class T> __device__ inline typename WideOf<T>::type exp_less_one(typename WideOf<T>::type x) {
+    if (sizeof(T) == 2) return rounded<T>(rounded<T>(exp(x)) - 1);
+    return expm1(x);
+}
+
 // The larger and the smaller of two numbers; NaN if either is.
 template <class T> __device__ inline T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> __device__ inline T smaller(T a, T b) { return a < b || a != a ? a : b; }

@@ -109,9 +109,18 @@ impl Placer<'_> {
         graph.iter().skip(self.first)
     }
 
+    /// Marks the nodes without a kernel for GPUs. Functions run on a CPU, and so does what uses
+    /// the resources that they take.
     fn find_kernels(&mut self, graph: &GraphIr) {
         for (id, node) in graph.iter().skip(self.first) {
-            self.groups.of_mut(id).needs_cpu = !node.op.runs_on_gpu(&node.attrs);
+            let has_kernel = node.op.runs_on_gpu(&node.attrs);
+            self.groups.of_mut(id).needs_cpu |= !has_kernel;
+            if node.op.takes_resources_from_anywhere && !has_kernel {
+                let resources = node.inputs.iter().zip(&node.input_types);
+                for (e, _) in resources.filter(|(_, port)| is_bound(**port)) {
+                    self.groups.of_mut(e.node).needs_cpu = true;
+                }
+            }
         }
     }
 
@@ -341,5 +350,7 @@ fn used_on(graph: &GraphIr, nodes: &[NodeId]) -> HashMap<NodeId, Option<String>>
     found.into_iter().map(|(id, d)| (id, d.flatten().map(str::to_string))).collect()
 }
 
+#[cfg(test)]
+mod gpu_tests;
 #[cfg(test)]
 mod tests;

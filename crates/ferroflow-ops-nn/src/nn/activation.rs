@@ -314,7 +314,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise `features`, and `exp(features) - 1` below 0.",
         blocks::unary::<Elu>,
-        "x < W(0) ? expm1(x) : x",
+        "x < W(0) ? exp_less_one<Out>(x) : x",
         elu,
     );
     declare(
@@ -323,7 +323,7 @@ pub(crate) fn register(c: &mut Catalog) {
         float,
         "Element-wise Elu, scaled so that activations normalise themselves.",
         blocks::unary::<Selu>,
-        "x < W(0) ? W(1.7580993408473766) * expm1(x) : W(1.0507009873554805) * x",
+        "x < W(0) ? rounded<Out>(W(1.7580993408473766)) * exp_less_one<Out>(x) : rounded<Out>(W(1.0507009873554805)) * x",
         selu,
     );
     declare(

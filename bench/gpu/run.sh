@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Checks and measures Ferroflow on this machine's GPU. `cargo xtask gpu` packs it with the programs
+# that it runs. Results go to $OUT. A step that fails does not stop the next.
+cd "$(dirname "$0")" || exit 1
+OUT=${OUT:-.}
+chmod +x ferroflow-oracle
+
+# Folders of NVIDIA's libraries, which may come with Python packages.
+folders() {
+  local site
+  site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
+  for name in libcublasLt.so libnvrtc.so; do
+    for root in /usr/local/cuda* /usr/lib /opt "$site" /usr/local/lib; do
+      find "$root" -name "$name*" -printf '%h\n' 2>/dev/null | head -1
+    done
+  done | sort -u | paste -sd:
+}
+LD_LIBRARY_PATH="$(folders):$LD_LIBRARY_PATH"
+XDG_CACHE_HOME=$PWD/cache
+export LD_LIBRARY_PATH XDG_CACHE_HOME
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$OUT/machine.txt"
+
+step() {
+  local name=$1 began=$SECONDS
+  shift
+  "$@" >"$OUT/$name.log" 2>&1
+  echo "== $name: exit code $?, $((SECONDS - began)) s"
+  tail -c 1500 "$OUT/$name.log"
+}
+step train-cold timeout 120 ./ferroflow-oracle gpu-train mlp --seconds 3 --compare
+step train-warm timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3
+step check timeout 240 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
+if [ -n "$sanitizer" ]; then
+  for tool in memcheck racecheck; do
+    step $tool timeout 150 "$sanitizer" --tool $tool ./ferroflow-oracle gpu-train mlp --seconds 0.1
+  done
+fi
