@@ -148,7 +148,8 @@ class BaseSession(SessionInterface):
         feeds = fetching.feeds(self._graph, feed_dict)
         handler = fetching.FetchHandler(self._graph, fetches, dict(feeds))
         step_options = _step_options(options)
-        if not handler.tensors and not handler.operations and not feeds:
+        if not handler.tensors and not handler.operations:
+            # All that is fetched is fed.
             values, metadata = [], None
         else:
             try:

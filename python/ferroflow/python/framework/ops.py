@@ -359,7 +359,9 @@ class Graph(_ferroflow.GraphCore):
                 raise TypeError(f"Control input must be Operation or Tensor: {item!r}")
             if item not in found:
                 found.append(item)
-                item._set_attr_value("_has_manual_control_dependencies", True)
+                # An operation that a session has run must not change.
+                if not item._has_attr("_has_manual_control_dependencies"):
+                    item._set_attr_value("_has_manual_control_dependencies", True)
         return _ControlDependencies(self, found)
 
     @contextlib.contextmanager

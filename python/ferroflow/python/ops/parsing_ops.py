@@ -135,16 +135,15 @@ def parse_example(serialized, features, name=None, example_names=None):
     parsed = _Features(features)
     with ops.name_scope(name, "ParseExample", [serialized, example_names]):
         serialized = ops.convert_to_tensor(serialized, dtype=dtypes.string, name="serialized")
-        names = ops.convert_to_tensor([] if example_names is None else example_names, dtype=dtypes.string, name="names")
         op = ops.apply_op(
             "ParseExampleV2",
             "ParseExampleV2",
             [
                 serialized,
-                names,
-                constant_op.constant([k for k, _ in parsed.sparse], dtype=dtypes.string, name="sparse_keys"),
-                constant_op.constant([k for k, _ in parsed.dense], dtype=dtypes.string, name="dense_keys"),
-                constant_op.constant([], dtype=dtypes.string, name="ragged_keys"),
+                [] if example_names is None else example_names,
+                [k for k, _ in parsed.sparse],
+                [k for k, _ in parsed.dense],
+                [],
                 parsed.dense_defaults(),
             ],
             {

@@ -154,8 +154,10 @@ def _make_queue(shapes, types, capacity, dynamic_pad, shared_name, name="fifo_qu
 
 def _batch_internal(lists, keep_input, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller, shared_name, name, threads, scope, shuffle=None):
     layout = _Layout(lists[0])
-    with ops.name_scope(name, scope, [t for ts in lists for t in layout.flat(ts)] + [keep_input] if keep_input is not True else [t for ts in lists for t in layout.flat(ts)]) as name:
+    with ops.name_scope(name, scope, [t for ts in lists for t in layout.flat(ts)]) as name:
         flat = [layout.flat(tensors) for tensors in lists]
+        if keep_input is True:
+            ops.convert_to_tensor(True)
         flat = [list(_filtered(tensors, keep_input, enqueue_many)[0]) for tensors in flat]
         keep = _filtered(flat[0], keep_input, enqueue_many)[1]
         types = [t.dtype.base_dtype for t in flat[0]]

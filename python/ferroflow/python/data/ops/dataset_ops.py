@@ -115,9 +115,7 @@ class DatasetV2:
     @staticmethod
     def from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None):
         """A dataset of what a Python generator yields."""
-        from ferroflow.python.data.ops import from_generator_op
-
-        return from_generator_op.from_generator(generator, output_types, output_shapes, args, output_signature)
+        raise NotImplementedError("Dataset.from_generator is not supported; use from_tensor_slices, files, or feed placeholders")
 
     @staticmethod
     def range(*args, **kwargs):

@@ -5,7 +5,8 @@ import hashlib
 from ferroflow.python.data.util import structure
 from ferroflow.python.framework import dtypes, func_graph, ops, tensor_shape
 
-GET_NEXT_CALL_WARNING_THRESHOLD = 32
+# The collection of all iterators of a graph.
+GLOBAL_ITERATORS = "iterators"
 
 
 def _attrs(element, **more):
@@ -50,6 +51,7 @@ class Iterator:
         self._iterator_resource, self._initializer, self._element = iterator_resource, initializer, element
         self._string_handle = ops.apply_op("IteratorToStringHandle", None, [iterator_resource]).outputs[0]
         self._get_next_call_count = 0
+        ops.add_to_collection(GLOBAL_ITERATORS, iterator_resource)
 
     @staticmethod
     def from_structure(output_types, output_shapes=None, shared_name=None, output_classes=None):
