@@ -5,6 +5,13 @@ def _under(prefix, names):
     return " ".join(f"{prefix}.{name}={name}" for name in names.split())
 
 
+_HOOK_INTERFACE = "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues"
+_HOOKS = (
+    "CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook LoggingTensorHook "
+    "NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer StepCounterHook StopAtStepHook SummarySaverHook"
+)
+_GLOBAL_STEP = "assert_global_step create_global_step get_global_step get_or_create_global_step"
+
 NAMES = {
     "ferroflow.python.lib.io.tf_record": (
         _under("python_io", "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator")
@@ -34,8 +41,10 @@ NAMES = {
     ),
     "ferroflow.python.training.py_checkpoint_reader": "train.NewCheckpointReader=NewCheckpointReader",
     "ferroflow.python.training.training_util": _under(
-        "train", "assert_global_step create_global_step get_global_step get_or_create_global_step global_step"
-    ),
+        "train", _GLOBAL_STEP + " global_step"
+    )
+    + " "
+    + _under("contrib.framework", _GLOBAL_STEP),
     "ferroflow.python.framework.graph_io": "train.write_graph=write_graph io.write_graph=write_graph",
     "ferroflow.python.training.session_manager": "train.SessionManager=SessionManager",
     "ferroflow.python.training.supervisor": "train.Supervisor=Supervisor",
@@ -44,12 +53,8 @@ NAMES = {
         "train",
         "ChiefSessionCreator MonitoredSession MonitoredTrainingSession SessionCreator SingularMonitoredSession WorkerSessionCreator",
     ),
-    "ferroflow.python.training.session_run_hook": _under("train", "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues"),
-    "ferroflow.python.training.basic_session_run_hooks": _under(
-        "train",
-        "CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook LoggingTensorHook "
-        "NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer StepCounterHook StopAtStepHook SummarySaverHook",
-    ),
+    "ferroflow.python.training.session_run_hook": _under("train", _HOOK_INTERFACE) + " " + _under("estimator", _HOOK_INTERFACE),
+    "ferroflow.python.training.basic_session_run_hooks": _under("train", _HOOKS) + " " + _under("estimator", _HOOKS),
     "ferroflow.python.training.basic_loops": "train.basic_train_loop=basic_train_loop",
     "ferroflow.python.training.device_setter": (
         "train.replica_device_setter=replica_device_setter contrib.training.GreedyLoadBalancingStrategy=GreedyLoadBalancingStrategy "

@@ -21,7 +21,8 @@ def import_graph_def(graph_def, input_map=None, return_elements=None, name=None,
     prefix = "import" if name is None else name
     with ops.name_scope(prefix, "import", []) as scope:
         scope = scope[:-1] if scope else ""
-        # A scope at the root may not begin with an underscore; only values that are no tensors need one.
+        # A scope at the root may not begin with an underscore. Only values that are no tensors
+        # need one.
         with ops.name_scope("_inputs" if scope else "inputs") if input_map else contextlib.nullcontext():
             input_map = {k: v if isinstance(v, ops.Operation) else ops.convert_to_tensor(v) for k, v in input_map.items()}
         made = graph._import(graph_def.SerializeToString(), scope, input_map)

@@ -322,7 +322,7 @@ class FlagValues:
     # Parsing.
 
     def __call__(self, argv, known_only=False):
-        """Parses a command line; returns what is left of it, the program's name first."""
+        """Parses a command line; returns the arguments that are no flags, the program's name first."""
         if not argv:
             raise ValueError("argv cannot be an empty list, and must contain the program name as the first element.")
         rest = self._parse(_with_flag_files(list(argv[1:])), known_only)

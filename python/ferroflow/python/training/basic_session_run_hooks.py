@@ -177,7 +177,7 @@ class StopAtStepHook(session_run_hook.SessionRunHook):
 
 
 class CheckpointSaverListener:
-    """Is told before and after each checkpoint that a `CheckpointSaverHook` saves."""
+    """Is called before and after each checkpoint that a `CheckpointSaverHook` saves."""
 
     def begin(self):
         pass

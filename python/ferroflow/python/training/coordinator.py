@@ -32,7 +32,7 @@ class Coordinator:
         with self._lock:
             kept = self._filter_exception(ex) if ex is not None else None
             if self._joined:
-                # Nobody calls join any more: a new error is raised here.
+                # join has returned: a new error is raised here.
                 if kept is not None:
                     raise kept[1].with_traceback(kept[2])
                 if ex is not None:

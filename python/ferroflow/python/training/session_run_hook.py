@@ -1,4 +1,4 @@
-"""The interface of hooks: what they are told about a monitored session, and what they may ask for."""
+"""The interface of hooks: they see each step of a monitored session and may add to it."""
 
 import collections
 
