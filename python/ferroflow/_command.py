@@ -6,6 +6,10 @@ import sys
 
 
 def main():
+    if sys.argv[1:2] == ["exec"]:
+        from ferroflow import _exec
+
+        return _exec.main(sys.argv[2:])
     from ferroflow import _ferroflow
 
     # Ctrl-C ends the command as it ends a program.

@@ -36,8 +36,8 @@ pub struct ConnectOptions {
     pub isolate_state: bool,
     /// How nodes without a device are placed. A TensorFlow server ignores this.
     pub placement: Placement,
-    /// A serialized `ConfigProto` to send; the options above are added to it. Empty for none.
-    pub config: Bytes,
+    /// A serialized `ConfigProto` to send; the options above are added to it.
+    pub config: Option<Bytes>,
 }
 
 impl Default for ConnectOptions {
@@ -47,7 +47,7 @@ impl Default for ConnectOptions {
             device_filters: Vec::new(),
             isolate_state: false,
             placement: Placement::First,
-            config: Bytes::new(),
+            config: None,
         }
     }
 }

@@ -15,6 +15,48 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 use std::ffi::c_void;
 
+/// An array whose memory a tensor uses.
+struct ArrayMemory {
+    _array: Py<PyAny>,
+    data: *const u8,
+    len: usize,
+}
+
+// SAFETY: the memory is only read, and the array is dropped with the GIL by Py.
+unsafe impl Send for ArrayMemory {}
+// SAFETY: as above.
+unsafe impl Sync for ArrayMemory {}
+
+impl AsRef<[u8]> for ArrayMemory {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the array is contiguous, has `len` bytes, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+}
+
+/// Smaller arrays are copied: that costs less than keeping them.
+const SHARE_FROM: usize = 1 << 16;
+
+/// A tensor over the memory of an array, where that is possible; else with its contents. The caller
+/// vouches that the tensor is gone when Python code may write to the array again.
+pub fn share_numpy(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
+    if let (Ok(plain), Some(size)) = (array.downcast::<PyUntypedArray>(), dtype.size())
+        && dtype != DType::Bool
+        && plain.is_c_contiguous()
+        && plain.dtype().itemsize() == size
+        && plain.len() * size >= SHARE_FROM
+    {
+        let len = plain.len() * size;
+        // SAFETY: the array exists.
+        let data = unsafe { (*plain.as_array_ptr()).data.cast::<u8>().cast_const() };
+        let memory = ArrayMemory { _array: array.clone().unbind(), data, len };
+        let bytes = Bytes::from_owner(memory);
+        let shape = Shape::from(plain.shape());
+        return Tensor::from_bytes(dtype, shape, bytes).map_err(|e| status(&e));
+    }
+    from_numpy(array, dtype)
+}
+
 /// A tensor of this dtype with the contents of an array. The array must have the matching numpy
 /// dtype, or hold strings.
 pub fn from_numpy(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
@@ -119,7 +161,7 @@ pub fn to_numpy<'py>(
         let list = PyList::new(py, values.iter().map(|s| PyBytes::new(py, s)))?;
         return hooks(py)?.object_array.bind(py).call1((list, shape));
     }
-    let Some(descr) = hooks(py)?.array_dtype(py, number) else {
+    let Some(descr) = hooks(py)?.array_dtype(py, number)? else {
         let text = format!("a {} tensor cannot become a numpy array", tensor.dtype());
         return Err(wrong_type(text));
     };

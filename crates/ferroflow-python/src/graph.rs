@@ -142,7 +142,10 @@ impl GraphCore {
             Some(value) => attrs.set(name, value),
             None => drop(attrs.remove(name)),
         }
-        self.changed(id);
+        // Annotations do not change what a node does.
+        if !name.starts_with('_') {
+            self.changed(id);
+        }
         Ok(())
     }
 
@@ -159,14 +162,48 @@ impl GraphCore {
         match infer::shapes(&self.ir, &|e| self.shape(e).clone(), id) {
             Ok(shapes) => self.shapes.push(shapes),
             Err(e) => {
+                let text = format!("{} for {}", e.message(), self.described(id));
                 self.ir.truncate(before);
-                return Err(e);
+                return Err(err!(InvalidArgument, "{text}"));
             }
         }
         if let Some(values) = form {
             self.forms.insert(id, values);
         }
         Ok(id)
+    }
+
+    /// A node and the shapes of its inputs, as TensorFlow's messages have it.
+    fn described(&self, id: NodeId) -> String {
+        let node = self.ir.node(id);
+        let attr = |(name, value): (&String, &AttrValue)| {
+            let text = match value {
+                AttrValue::Type(t) => format!("DT_{}", t.name().to_uppercase()),
+                AttrValue::Int(i) => i.to_string(),
+                AttrValue::Bool(b) => b.to_string(),
+                AttrValue::Float(f) => f.to_string(),
+                AttrValue::Str(s) => format!("{:?}", String::from_utf8_lossy(s)),
+                _ => return None,
+            };
+            Some(format!("{name}={text}"))
+        };
+        let attrs: Vec<String> =
+            node.attrs.iter().filter(|(n, _)| !n.starts_with('_')).filter_map(attr).collect();
+        let attrs =
+            if attrs.is_empty() { String::new() } else { format!("[{}]", attrs.join(", ")) };
+        let input = |e: &Endpoint| {
+            let name = &self.ir.node(e.node).name;
+            if e.slot == 0 { name.clone() } else { format!("{name}:{}", e.slot) }
+        };
+        let inputs: Vec<String> = node.inputs.iter().map(input).collect();
+        let shapes: Vec<String> = node.inputs.iter().map(|e| self.shape(*e).to_string()).collect();
+        format!(
+            "'{{{{node {}}}}} = {}{attrs}({})' with input shapes: {}.",
+            node.name,
+            node.op.name,
+            inputs.join(", "),
+            shapes.join(", ")
+        )
     }
 
     /// Adds a node without inputs being there yet; [`GraphCore::connect`] follows.

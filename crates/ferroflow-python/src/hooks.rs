@@ -15,6 +15,8 @@ pub struct Hooks {
     pub as_shape: Py<PyAny>,
     /// `object_array(values, shape) -> numpy.ndarray`.
     pub object_array: Py<PyAny>,
+    /// `py_func(token, arrays, dtype_numbers) -> list of arrays`.
+    pub py_func: Py<PyAny>,
     /// The package's folder: frames of files in it are not the user's.
     pub package: String,
     /// `DType` by number; reference types are numbered 100 above.
@@ -27,13 +29,14 @@ static HOOKS: PyOnceLock<Hooks> = PyOnceLock::new();
 
 /// Installs the conversions. `dtypes` and `arrays` are keyed by TensorFlow's number of the dtype.
 #[pyfunction]
-#[pyo3(signature = (*, convert, as_dtype, as_shape, object_array, package, dtypes, arrays))]
+#[pyo3(signature = (*, convert, as_dtype, as_shape, object_array, py_func, package, dtypes, arrays))]
 pub fn install(
     py: Python<'_>,
     convert: Py<PyAny>,
     as_dtype: Py<PyAny>,
     as_shape: Py<PyAny>,
     object_array: Py<PyAny>,
+    py_func: Py<PyAny>,
     package: String,
     dtypes: &Bound<'_, PyDict>,
     arrays: &Bound<'_, PyDict>,
@@ -43,6 +46,7 @@ pub fn install(
         as_dtype,
         as_shape,
         object_array,
+        py_func,
         package,
         dtypes: by_number(dtypes)?,
         arrays: by_number(arrays)?,
@@ -78,8 +82,18 @@ impl Hooks {
         }
     }
 
-    /// The `numpy.dtype` with this number, if numpy has one.
-    pub fn array_dtype<'py>(&self, py: Python<'py>, number: usize) -> Option<Bound<'py, PyAny>> {
-        self.arrays.get(number)?.as_ref().map(|dtype| dtype.bind(py).clone())
+    /// The `numpy.dtype` with this number. Python is asked for those that numpy does not have.
+    pub fn array_dtype<'py>(
+        &self,
+        py: Python<'py>,
+        number: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(Some(dtype)) = self.arrays.get(number) {
+            return Ok(Some(dtype.bind(py).clone()));
+        }
+        let kind = self.dtype(py, number)?.getattr("as_numpy_dtype")?;
+        let dtype = py.import("numpy")?.call_method1("dtype", (kind,))?;
+        Ok(Some(dtype)
+            .filter(|d| !d.getattr("hasobject").is_ok_and(|o| o.is_truthy().unwrap_or(true))))
     }
 }

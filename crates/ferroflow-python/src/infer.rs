@@ -1,9 +1,8 @@
 //! Static shapes and values of new nodes.
 
+use crate::constant::{self, Shapes, value_of};
 use ferroflow_core::{DType, PartialShape, Result, Tensor};
-use ferroflow_graph::{AttrValue, ControlFlow, Endpoint, GraphIr, Node, NodeId, OpRole, ShapeCtx};
-
-type Shapes<'a> = &'a dyn Fn(Endpoint) -> PartialShape;
+use ferroflow_graph::{ControlFlow, Endpoint, GraphIr, Node, NodeId, OpRole, ShapeCtx};
 
 /// The shapes of a node's outputs. An error of the op's shape function is the caller's mistake.
 pub fn shapes(ir: &GraphIr, shape: Shapes<'_>, id: NodeId) -> Result<Vec<PartialShape>> {
@@ -13,7 +12,7 @@ pub fn shapes(ir: &GraphIr, shape: Shapes<'_>, id: NodeId) -> Result<Vec<Partial
         return Ok(vec![value.shape().into()]);
     }
     if node.op.control_flow == Some(ControlFlow::Merge) {
-        return Ok(merged(ir, shape, node));
+        return Ok(merged(shape, node));
     }
     if let Some(held) = variable_shape(ir, node) {
         return Ok(vec![held; node.output_types.len()]);
@@ -31,40 +30,18 @@ pub fn shapes(ir: &GraphIr, shape: Shapes<'_>, id: NodeId) -> Result<Vec<Partial
 /// What a shape function may know of an input's value. Parts that are unknown are -1, which is
 /// what a shape argument means by it.
 fn shape_argument(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> Option<Tensor> {
-    if let Some(value) = constant(ir, shape, e) {
-        return Some(value);
+    if let Some(value) = value_of(ir.node(e.node)) {
+        return Some(value.clone());
     }
-    let dtype = ir.type_of(e).dtype;
-    if !matches!(dtype, DType::Int32 | DType::Int64) || shape(e).rank() != Some(1) {
+    let known = constant::integers(ir, shape, e)?;
+    if known.values.iter().filter(|d| d.is_none()).count() > 1 {
         return None;
     }
-    let dims = constant_shape(ir, shape, e);
-    let dims = dims.dims()?;
-    if dims.iter().filter(|d| d.is_none()).count() > 1 {
-        return None;
+    if known.is_scalar {
+        return known.tensor(ir.type_of(e).dtype);
     }
-    let ints: Vec<i64> = dims.iter().map(|d| d.map_or(-1, |d| d as i64)).collect();
-    integers(dtype, &[ints.len()], &ints)
-}
-
-fn integers(dtype: DType, shape: &[usize], values: &[i64]) -> Option<Tensor> {
-    match dtype {
-        DType::Int64 => Tensor::from_slice(shape, values).ok(),
-        _ => {
-            let small: Option<Vec<i32>> = values.iter().map(|&x| i32::try_from(x).ok()).collect();
-            Tensor::from_slice(shape, &small?).ok()
-        }
-    }
-}
-
-fn value_of(node: &Node) -> Option<&Tensor> {
-    if node.op.role != OpRole::Constant {
-        return None;
-    }
-    match node.attrs.get("value") {
-        Some(AttrValue::Tensor(value)) => Some(value),
-        _ => None,
-    }
+    let ints: Vec<i64> = known.values.iter().map(|d| d.unwrap_or(-1)).collect();
+    constant::tensor(ir.type_of(e).dtype, false, &ints)
 }
 
 /// The shape of a variable whose handle the node reads and returns.
@@ -99,7 +76,7 @@ fn through_identities(ir: &GraphIr, mut e: Endpoint) -> Endpoint {
 }
 
 /// `Merge` passes on the input that arrives first: its shape is what all have in common.
-fn merged(ir: &GraphIr, shape: Shapes<'_>, node: &Node) -> Vec<PartialShape> {
+fn merged(shape: Shapes<'_>, node: &Node) -> Vec<PartialShape> {
     let mut common: Option<PartialShape> = None;
     for e in &node.inputs {
         let next = shape(*e);
@@ -108,7 +85,6 @@ fn merged(ir: &GraphIr, shape: Shapes<'_>, node: &Node) -> Vec<PartialShape> {
             Some(before) => in_common(&before, &next),
         });
     }
-    let _ = ir;
     let mut all = vec![PartialShape::scalar(); node.output_types.len()];
     if let (Some(first), Some(common)) = (all.first_mut(), common) {
         *first = common;
@@ -125,18 +101,21 @@ fn in_common(a: &PartialShape, b: &PartialShape) -> PartialShape {
     }
 }
 
-/// The value of a tensor, if it is a constant.
+/// The value of a tensor that is known without running the graph.
 pub fn constant(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> Option<Tensor> {
-    let _ = shape;
-    value_of(ir.node(e.node)).filter(|_| e.slot == 0).cloned()
+    if let Some(value) = value_of(ir.node(e.node)) {
+        return Some(value.clone());
+    }
+    constant::integers(ir, shape, e)?.tensor(ir.type_of(e).dtype)
 }
 
 /// The shape that a tensor holds, as far as it is known.
 pub fn constant_shape(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> PartialShape {
-    if let Some(value) = constant(ir, shape, e)
-        && let Ok(dims) = value.to_indices()
+    if let Some(known) = constant::integers(ir, shape, e)
+        && !known.is_scalar
     {
-        return PartialShape::from_i64s(&dims).unwrap_or_default();
+        let dims = known.values.iter().map(|d| d.and_then(|d| usize::try_from(d).ok()));
+        return PartialShape::new(dims);
     }
     match shape(e).dim(0) {
         Some(rank) if rank <= 254 && shape(e).rank() == Some(1) => PartialShape::of_rank(rank),

@@ -5,8 +5,10 @@
 mod apply;
 mod array;
 mod attr;
+mod bfloat16;
 mod body;
 mod command;
+mod constant;
 mod error;
 mod graph;
 mod handles;
@@ -16,6 +18,7 @@ mod infer;
 mod made_at;
 mod names;
 mod ops;
+mod py_func;
 mod reduce;
 mod server;
 mod session;
@@ -42,6 +45,7 @@ fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(array::encode_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(array::decode_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(session::reset, module)?)?;
+    module.add_function(wrap_pyfunction!(bfloat16::register_bfloat16, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     reduce::register(module)?;
     Ok(())

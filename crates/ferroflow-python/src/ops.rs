@@ -1,6 +1,7 @@
 //! The ops that graphs are made of, for the code that generates op functions.
 
 use crate::error::of_graph;
+use crate::py_func;
 use crate::wire;
 use ferroflow_graph::{Catalog, OpDef};
 use ferroflow_train::default_catalog;
@@ -9,8 +10,13 @@ use pyo3::types::PyBytes;
 use std::sync::{Arc, LazyLock};
 
 /// All ops with their signatures; those that Ferroflow has also with shape functions and kernels.
-pub fn catalog() -> &'static Catalog {
-    static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(default_catalog);
+pub fn catalog() -> &'static Arc<Catalog> {
+    static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
+        let mut catalog = Catalog::new();
+        py_func::register(&mut catalog);
+        catalog.add_signatures(default_catalog().iter().map(|op| (**op).clone()));
+        Arc::new(catalog)
+    });
     &CATALOG
 }
 

@@ -1,6 +1,7 @@
 //! `tf.train.Server`: a server in threads of this process.
 
 use crate::error::status;
+use crate::ops;
 use ferroflow_cluster::{ClusterSpec, ServerOptions};
 use ferroflow_train::BackgroundServer;
 use parking_lot::Mutex;
@@ -29,7 +30,9 @@ impl ServerCore {
     ) -> PyResult<ServerCore> {
         let cluster = ClusterSpec::parse(cluster).map_err(|e| status(&e))?;
         let options = ServerOptions { bind, cpus, ..ServerOptions::new(cluster, job, task) };
-        let server = py.detach(|| BackgroundServer::start(options)).map_err(|e| status(&e))?;
+        let server = py
+            .detach(|| BackgroundServer::start_with(options, ops::catalog().clone()))
+            .map_err(|e| status(&e))?;
         let target = server.target().to_string();
         Ok(ServerCore { target, serving: Mutex::new(Some(server)) })
     }

@@ -1,7 +1,7 @@
 //! Sessions: in this process, or on a server. The GIL is released while a step runs, and Ctrl-C
 //! cancels it.
 
-use crate::array::{from_numpy, to_numpy};
+use crate::array::{from_numpy, share_numpy, to_numpy};
 use crate::error::status;
 use crate::graph::GraphCore;
 use crate::handles::{PyOperation, PyTensor};
@@ -9,18 +9,22 @@ use crate::ops;
 use crate::wire::node_def;
 use ferroflow_cluster::{ConnectOptions, RemoteSession, network_threads, run_metadata};
 use ferroflow_core::{CancelToken, DType, Error, InlineScope, Result, Tensor, ThreadKind, err};
-use ferroflow_graph::GraphDef;
+use ferroflow_graph::{GraphDef, NodeId, OpRole};
 use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task, TaskSession};
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// How often a waiting thread looks for signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// From this size on it is worth to find out whether a feed must be copied.
+const LARGE_FEED: usize = 1 << 18;
 
 /// The network threads of all sessions on servers.
 static NETWORK: LazyLock<Result<Runtime>> = LazyLock::new(network_threads);
@@ -35,11 +39,38 @@ pub struct SessionCore {
     sending: AtomicBool,
     /// The process that opened it.
     process: AtomicU32,
+    /// Steps, by what they run, and whether they keep no fed value.
+    read_only: Mutex<HashMap<Vec<NodeId>, bool>>,
 }
 
 enum Runner {
     Local(Arc<TaskSession>),
-    Remote(Arc<RemoteSession>),
+    Remote(Box<Remote>),
+}
+
+/// A session on a server. As in TensorFlow, the first call that needs the server opens it.
+struct Remote {
+    target: String,
+    options: ConnectOptions,
+    opened: Mutex<Option<Arc<RemoteSession>>>,
+}
+
+impl Remote {
+    fn session(&self) -> Option<Arc<RemoteSession>> {
+        self.opened.lock().clone()
+    }
+
+    /// The session, which is opened with `graph` if it is not open yet.
+    fn open(&self, py: Python<'_>, graph: GraphDef) -> PyResult<Arc<RemoteSession>> {
+        if let Some(session) = self.session() {
+            return Ok(session);
+        }
+        let (target, options) = (self.target.clone(), self.options.clone());
+        let connect = async move { RemoteSession::connect_with(&target, &graph, &options).await };
+        let session = Arc::new(wait_for(py, connect)?.map_err(|e| status(&e))?);
+        *self.opened.lock() = Some(session.clone());
+        Ok(session)
+    }
 }
 
 /// How much of the graph the session has.
@@ -118,14 +149,47 @@ impl SessionCore {
                 let extended = py.detach(|| session.extend(&def, None));
                 extended.map_err(|e| status(&e))?;
             }
-            Runner::Remote(session) => {
-                let session = session.clone();
-                let extend = async move { session.extend(&def).await };
-                wait_for(py, extend)?.map_err(|e| status(&e))?;
-            }
+            Runner::Remote(remote) => match remote.session() {
+                None => drop(remote.open(py, def)?),
+                Some(session) => {
+                    let extend = async move { session.extend(&def).await };
+                    wait_for(py, extend)?.map_err(|e| status(&e))?;
+                }
+            },
         }
         *self.sent.lock() = now;
         Ok(())
+    }
+
+    /// Whether a step keeps no fed value: nothing in it has state. Then large arrays are fed
+    /// without a copy.
+    fn only_reads(
+        &self,
+        py: Python<'_>,
+        fetches: &[Bound<'_, PyTensor>],
+        targets: &[Bound<'_, PyOperation>],
+        feeds: &[(Bound<'_, PyTensor>, Bound<'_, PyAny>)],
+    ) -> PyResult<bool> {
+        let mut is_large = false;
+        for (_, value) in feeds {
+            let bytes = value.getattr(pyo3::intern!(py, "nbytes"));
+            is_large |= bytes.is_ok_and(|n| n.extract::<usize>().is_ok_and(|n| n >= LARGE_FEED));
+        }
+        if !is_large {
+            return Ok(false);
+        }
+        let ids: Vec<NodeId> = fetches
+            .iter()
+            .map(|t| t.get().endpoint.node)
+            .chain(targets.iter().map(|op| op.get().id))
+            .collect();
+        if let Some(known) = self.read_only.lock().get(&ids) {
+            return Ok(*known);
+        }
+        let fed: HashSet<NodeId> = feeds.iter().map(|(t, _)| t.get().endpoint.node).collect();
+        let found = reads_only(&self.graph.borrow(py), &ids, &fed);
+        self.read_only.lock().insert(ids, found);
+        Ok(found)
     }
 
     fn check_process(&self) -> PyResult<()> {
@@ -142,11 +206,14 @@ impl SessionCore {
 
     fn step(&self, py: Python<'_>, request: RunRequest) -> PyResult<Answer> {
         match &self.runner {
-            Runner::Local(session) => run_local(py, session, |scope, cancel, done| {
-                session.run_in(scope, request, cancel, done);
-            }),
-            Runner::Remote(session) => {
-                let session = session.clone();
+            Runner::Local(session) => {
+                let timeout = request.options.timeout;
+                run_local(py, timeout, |scope, cancel, done| {
+                    session.run_in(scope, request, cancel, done);
+                })
+            }
+            Runner::Remote(remote) => {
+                let session = remote.open(py, GraphDef::default())?;
                 let run = async move {
                     let answer = session.run_step(request).await?;
                     let metadata = answer.metadata.bytes().clone();
@@ -161,10 +228,10 @@ impl SessionCore {
 /// Starts a step of a local session and waits for it.
 fn run_local(
     py: Python<'_>,
-    session: &TaskSession,
+    timeout: Option<Duration>,
     start: impl FnOnce(&InlineScope, CancelToken, ferroflow_runtime::SessionDone) + Send,
 ) -> PyResult<Answer> {
-    let _ = session;
+    let began = Instant::now();
     let outcome: Outcome = Outcome::default();
     let tell = outcome.clone();
     let done = Box::new(move |result: Result<ferroflow_runtime::RunOutput>| {
@@ -188,6 +255,12 @@ fn run_local(
     loop {
         if let Some(answer) = py.detach(|| take(&outcome)) {
             return answer.map_err(|e| status(&e));
+        }
+        if let Some(limit) = timeout
+            && began.elapsed() >= limit
+        {
+            // Later calls do nothing.
+            cancel.cancel(err!(DeadlineExceeded, "the step took longer than {limit:?}"));
         }
         if let Err(interrupt) = py.check_signals() {
             cancel.cancel(err!(Cancelled, "the step was interrupted"));
@@ -241,7 +314,7 @@ fn local_task(cpus: u32) -> Arc<Task> {
     if let Some((_, _, task)) = tasks.iter().find(|(p, n, _)| (*p, *n) == (process, cpus)) {
         return task.clone();
     }
-    let task = Task::new(Arc::new(ops::catalog().clone()), "localhost", 0, cpus);
+    let task = Task::new(ops::catalog().clone(), "localhost", 0, cpus);
     tasks.push((process, cpus, task.clone()));
     task
 }
@@ -265,7 +338,6 @@ impl SessionCore {
         timeout_ms: u64,
         config: Vec<u8>,
     ) -> PyResult<SessionCore> {
-        let nothing = GraphDef::default();
         let runner = if target.is_empty() {
             let options = SessionOptions {
                 // Each session without a server has variables of its own.
@@ -275,21 +347,22 @@ impl SessionCore {
                 disable_optimizer: !optimize,
                 ..SessionOptions::default()
             };
-            let opened = py.detach(|| TaskSession::new(local_task(cpus), &nothing, options));
+            let opened =
+                py.detach(|| TaskSession::new(local_task(cpus), &GraphDef::default(), options));
             Runner::Local(Arc::new(opened.map_err(|e| status(&e))?))
         } else {
             let mut options =
                 ConnectOptions { device_filters, isolate_state, ..ConnectOptions::default() };
-            options.config = config.into();
+            options.config = Some(config.into());
             options.timeout = match timeout_ms {
                 0 => Duration::from_secs(60 * 60 * 24 * 365),
                 ms => Duration::from_millis(ms),
             };
-            let target = target.to_string();
-            let connect =
-                async move { RemoteSession::connect_with(&target, &nothing, &options).await };
-            let session = wait_for(py, connect)?.map_err(|e| status(&e))?;
-            Runner::Remote(Arc::new(session))
+            Runner::Remote(Box::new(Remote {
+                target: target.to_string(),
+                options,
+                opened: Mutex::default(),
+            }))
         };
         Ok(SessionCore {
             graph,
@@ -297,6 +370,7 @@ impl SessionCore {
             sent: Mutex::default(),
             sending: AtomicBool::new(false),
             process: AtomicU32::new(std::process::id()),
+            read_only: Mutex::default(),
         })
     }
 
@@ -314,7 +388,7 @@ impl SessionCore {
         self.check_process()?;
         self.catch_up(py)?;
         let request = RunRequest {
-            feeds: fed(py, &feeds)?,
+            feeds: fed(py, &feeds, self.only_reads(py, &fetches, &targets, &feeds)?)?,
             fetches: fetches.iter().map(|t| tensor_name(py, t.get())).collect(),
             targets: targets.iter().map(|op| op.get().name.bind(py).to_string()).collect(),
             options: run_options(options),
@@ -341,8 +415,8 @@ impl SessionCore {
             Runner::Local(session) => {
                 py.detach(|| session.partial_run_setup(feeds, fetches, targets))
             }
-            Runner::Remote(session) => {
-                let session = session.clone();
+            Runner::Remote(remote) => {
+                let session = remote.open(py, GraphDef::default())?;
                 wait_for(
                     py,
                     async move { session.partial_run_setup(feeds, fetches, targets).await },
@@ -361,17 +435,17 @@ impl SessionCore {
         feeds: Vec<(Bound<'py, PyTensor>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyList>> {
         self.check_process()?;
-        let feeds = fed(py, &feeds)?;
+        let feeds = fed(py, &feeds, false)?;
         let fetches: Vec<String> = fetches.iter().map(|t| tensor_name(py, t.get())).collect();
         let tensors = match &self.runner {
             Runner::Local(session) => {
-                run_local(py, session, |_, cancel, done| {
+                run_local(py, None, |_, cancel, done| {
                     session.partial_run(&handle, feeds, fetches, cancel, done);
                 })?
                 .tensors
             }
-            Runner::Remote(session) => {
-                let session = session.clone();
+            Runner::Remote(remote) => {
+                let session = remote.open(py, GraphDef::default())?;
                 let part = async move { session.partial_run(&handle, feeds, fetches, None).await };
                 wait_for(py, part)?.map_err(|e| status(&e))?
             }
@@ -388,8 +462,8 @@ impl SessionCore {
                 };
                 Ok(session.devices().iter().map(one).collect())
             }
-            Runner::Remote(session) => {
-                let session = session.clone();
+            Runner::Remote(remote) => {
+                let session = remote.open(py, GraphDef::default())?;
                 let found = wait_for(py, async move { session.list_devices().await })?;
                 let one = |d: ferroflow_cluster::SessionDevice| {
                     (d.name, d.kind, d.memory_limit, d.incarnation)
@@ -409,10 +483,12 @@ impl SessionCore {
                 py.detach(|| session.close(Box::new(|| {})));
                 Ok(())
             }
-            Runner::Remote(session) => {
-                let session = session.clone();
-                wait_for(py, async move { session.close().await })?.map_err(|e| status(&e))
-            }
+            Runner::Remote(remote) => match remote.session() {
+                None => Ok(()),
+                Some(session) => {
+                    wait_for(py, async move { session.close().await })?.map_err(|e| status(&e))
+                }
+            },
         }
     }
 }
@@ -426,6 +502,25 @@ pub fn reset(py: Python<'_>, target: String, containers: Vec<String>) -> PyResul
     }
     let call = async move { RemoteSession::reset(&target, containers).await };
     wait_for(py, call)?.map_err(|e| status(&e))
+}
+
+/// Whether nothing that these nodes need has state. Fed nodes do not run.
+fn reads_only(graph: &GraphCore, ids: &[NodeId], fed: &HashSet<NodeId>) -> bool {
+    let mut seen: HashSet<NodeId> = HashSet::new();
+    let mut rest = ids.to_vec();
+    while let Some(id) = rest.pop() {
+        if fed.contains(&id) || !seen.insert(id) {
+            continue;
+        }
+        let node = graph.ir.node(id);
+        let reads = node.op.role == OpRole::Variable || node.op.reads_variables;
+        if (node.op.is_stateful && !reads) || node.input_types.iter().any(|t| t.is_ref) {
+            return false;
+        }
+        rest.extend(node.inputs.iter().map(|e| e.node));
+        rest.extend(&node.controls);
+    }
+    true
 }
 
 fn run_options((timeout_ms, trace, output_partition_graphs): StepOptions) -> RunOptions {
@@ -444,12 +539,14 @@ fn tensor_name(py: Python<'_>, t: &PyTensor) -> String {
 fn fed(
     py: Python<'_>,
     feeds: &[(Bound<'_, PyTensor>, Bound<'_, PyAny>)],
+    share: bool,
 ) -> PyResult<Vec<(String, Tensor)>> {
     let one = |(tensor, value): &(Bound<'_, PyTensor>, Bound<'_, PyAny>)| {
         let tensor = tensor.get();
         let dtype = DType::from_number(i32::from(tensor.number % 100));
         let dtype = dtype.map_err(|e: Error| status(&e))?;
-        Ok((tensor_name(py, tensor), from_numpy(value, dtype)?))
+        let value = if share { share_numpy(value, dtype)? } else { from_numpy(value, dtype)? };
+        Ok((tensor_name(py, tensor), value))
     };
     feeds.iter().map(one).collect()
 }

@@ -8,6 +8,7 @@ use ferroflow_cluster::{
     ClusterSpec, ConnectOptions, InProcessMaster, Server, ServerOptions, network_threads,
 };
 use ferroflow_core::{Result, err};
+use ferroflow_graph::Catalog;
 use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -46,13 +47,18 @@ struct Serving {
 impl BackgroundServer {
     /// Starts the server; returns when it listens.
     pub fn start(options: ServerOptions) -> Result<BackgroundServer> {
+        BackgroundServer::start_with(options, default_catalog())
+    }
+
+    /// [`BackgroundServer::start`] with these ops.
+    pub fn start_with(options: ServerOptions, catalog: Arc<Catalog>) -> Result<BackgroundServer> {
         let threads = network_threads()?;
         let runtime = threads.handle().clone();
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let body = move || {
             threads.block_on(async {
-                match Server::bind(options, default_catalog()).await {
+                match Server::bind(options, catalog).await {
                     Ok(server) => {
                         let _ = tell.send(Ok((server.target().to_string(), server.master())));
                         server.serve(async { drop(stopped.await) }).await;

@@ -59,9 +59,9 @@ impl SessionConfig {
 
     /// The configuration that a client of ours sends.
     pub(super) fn of_client(options: &ConnectOptions) -> Result<pb::ConfigProto> {
-        let mut config = match options.config.is_empty() {
-            true => pb::ConfigProto { allow_soft_placement: true, ..Default::default() },
-            false => pb::ConfigProto::decode(options.config.clone())
+        let mut config = match &options.config {
+            None => pb::ConfigProto { allow_soft_placement: true, ..Default::default() },
+            Some(config) => pb::ConfigProto::decode(config.clone())
                 .map_err(|e| err!(InvalidArgument, "malformed ConfigProto: {e}"))?,
         };
         config.device_filters = options.device_filters.clone();

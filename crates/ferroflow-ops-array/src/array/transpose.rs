@@ -68,7 +68,8 @@ fn transpose_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
         return shape::unknown(c);
     };
     let Some(perm) = c.constant(1) else { return Ok(vec![PartialShape::of_rank(rank)]) };
-    let perm = permutation(perm, rank)?;
+    // As in TensorFlow, a wrong permutation is an error of the step, not of the graph.
+    let Ok(perm) = permutation(perm, rank) else { return Ok(vec![PartialShape::of_rank(rank)]) };
     Ok(vec![PartialShape::new(perm.into_iter().map(|d| input.dim(d)))])
 }
 

@@ -87,6 +87,8 @@ class BaseSession(SessionInterface):
         except _StatusError as e:
             raise errors_impl.from_status(e) from None
         self._run = self._core.run
+        # The time limit of steps that name none.
+        self._timeout_ms = 0 if config is None else max(0, config.operation_timeout_in_ms)
 
     @property
     def graph(self):
@@ -128,7 +130,7 @@ class BaseSession(SessionInterface):
     # Steps.
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
-        if not feed_dict and options is None and run_metadata is None and not self._closed:
+        if not feed_dict and options is None and run_metadata is None and not self._closed and not self._timeout_ms:
             # The most frequent steps take the shortest way.
             kind = type(fetches)
             try:
@@ -147,7 +149,7 @@ class BaseSession(SessionInterface):
         self._check_open()
         feeds = fetching.feeds(self._graph, feed_dict)
         handler = fetching.FetchHandler(self._graph, fetches, dict(feeds))
-        step_options = _step_options(options)
+        step_options = self._step_options(options)
         if not handler.tensors and not handler.operations:
             # All that is fetched is fed.
             values, metadata = [], None
@@ -197,9 +199,9 @@ class BaseSession(SessionInterface):
         single = len(tensors) == 1 and fetches is tensors[0]
 
         def call(*args, **kwargs):
-            step_options, run_metadata = (0, False, False), None
+            step_options, run_metadata = (self._timeout_ms, False, False), None
             if accept_options:
-                step_options = _step_options(kwargs.pop("options", None))
+                step_options = self._step_options(kwargs.pop("options", None))
                 run_metadata = kwargs.pop("run_metadata", None)
             if kwargs:
                 raise TypeError(f"unexpected arguments {sorted(kwargs)}")
@@ -227,6 +229,10 @@ class BaseSession(SessionInterface):
         targets = [graph.as_graph_element(name, allow_tensor=False) for name in callable_options.target]
         function = self.make_callable([fetches, targets], feeds, accept_options=True)
         return lambda *args, **kwargs: function(*args, **kwargs)[0]
+
+    def _step_options(self, options):
+        timeout, trace, graphs = _step_options(options)
+        return timeout or self._timeout_ms, trace, graphs
 
     def _check_open(self):
         if self._closed:

@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import sys
 
 import numpy as np
 
@@ -43,13 +44,28 @@ _SIZES = {14: 2, 24: 1, 25: 1, 29: 1, 30: 1}
 
 @functools.lru_cache(None)
 def _extension_type(name):
-    """A type that numpy knows only through ml_dtypes, if that is installed."""
+    """A type that numpy knows only through ml_dtypes, or `ml_types` in its place."""
     try:
         import ml_dtypes
 
         return getattr(ml_dtypes, name)
     except (ImportError, AttributeError):
         return None
+
+
+class _MlTypes:
+    """Finds `ml_dtypes` where it is not installed."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "ml_dtypes":
+            return None
+        from ferroflow.python.framework import ml_types
+
+        return ml_types.Finder.find_spec(name)
+
+
+sys.meta_path.append(_MlTypes)
 
 
 class DType:
@@ -264,7 +280,7 @@ def array_types():
     """`numpy.dtype` by number, for Rust."""
     found = {}
     for number, name, _ in _TABLE:
-        if name not in ("string", "resource", "variant"):
+        if name not in ("string", "resource", "variant", "bfloat16"):
             found[number] = np.dtype(_BY_NUMBER[number].as_numpy_dtype)
     return found
 

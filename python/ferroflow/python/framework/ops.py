@@ -1277,6 +1277,13 @@ def dismantle_graph(graph):
     graph._collections.clear()
 
 
+def _call_py_func(token, arrays, numbers):
+    """Called by the nodes of `tf.py_func`."""
+    from ferroflow.python.ops import script_ops
+
+    return script_ops.call(token, arrays, [dtypes.as_dtype(number) for number in numbers])
+
+
 def _package_folder():
     import os
 
@@ -1288,6 +1295,7 @@ _ferroflow.install(
     as_dtype=dtypes.as_dtype,
     as_shape=tensor_shape.as_shape,
     object_array=_object_array,
+    py_func=_call_py_func,
     package=_package_folder(),
     dtypes=dict(dtypes._BY_NUMBER),
     arrays=dtypes.array_types(),

@@ -1,8 +1,8 @@
 """Versions, and the switches between versions of TensorFlow's behavior."""
 
 VERSION = __version__ = "1.15.0"
-GIT_VERSION = "ferroflow"
-COMPILER_VERSION = "rustc"
+GIT_VERSION = __git_version__ = "ferroflow"
+COMPILER_VERSION = __compiler_version__ = "rustc"
 GRAPH_DEF_VERSION = 1645
 GRAPH_DEF_VERSION_MIN_CONSUMER = 0
 GRAPH_DEF_VERSION_MIN_PRODUCER = 0
