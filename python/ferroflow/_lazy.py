@@ -110,3 +110,15 @@ class _Loader:
 
     def exec_module(self, module):
         pass
+
+
+class MlTypes:
+    """Finds `ml_dtypes` where it is not installed: pickled arrays of bfloat16 name it."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "ml_dtypes":
+            return None
+        from ferroflow.python.framework import ml_types
+
+        return ml_types.Finder.find_spec(name)

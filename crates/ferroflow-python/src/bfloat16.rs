@@ -4,7 +4,8 @@
 use half::{bf16, f16};
 use numpy::PY_ARRAY_API;
 use numpy::npyffi::{
-    NPY_TYPES, NpyTypes, PyArray_ArrFuncs, PyArray_Descr, PyArray_DescrProto, npy_intp,
+    NPY_SCALARKIND, NPY_TYPES, NpyTypes, PyArray_ArrFuncs, PyArray_Descr, PyArray_DescrProto,
+    npy_intp,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
@@ -115,6 +116,14 @@ const CASTS: [Casts; 16] = casts! {
     NPY_CDOUBLE [f64; 2], |x| [f64::from(x), 0.0], |x| narrow(x[0]);
 };
 
+/// The types that hold all values of `bfloat16`.
+const WIDER: [NPY_TYPES; 4] =
+    [NPY_TYPES::NPY_FLOAT, NPY_TYPES::NPY_DOUBLE, NPY_TYPES::NPY_CFLOAT, NPY_TYPES::NPY_CDOUBLE];
+
+fn refused(py: Python<'_>) -> PyErr {
+    PyErr::take(py).unwrap_or_else(|| PyRuntimeError::new_err("numpy refused a cast of bfloat16"))
+}
+
 /// # Safety
 /// `number` is that of the registered dtype.
 unsafe fn register_casts(py: Python<'_>, number: c_int) -> PyResult<()> {
@@ -127,9 +136,14 @@ unsafe fn register_casts(py: Python<'_>, number: c_int) -> PyResult<()> {
             if PY_ARRAY_API.PyArray_RegisterCastFunc(py, own, other, Some(to)) < 0
                 || PY_ARRAY_API.PyArray_RegisterCastFunc(py, descr, number, Some(from)) < 0
             {
-                return Err(PyErr::take(py).unwrap_or_else(|| {
-                    PyRuntimeError::new_err("numpy refused a cast of bfloat16")
-                }));
+                return Err(refused(py));
+            }
+        }
+        // So that numpy's functions work on wider copies.
+        for wider in WIDER {
+            let kind = NPY_SCALARKIND::NPY_NOSCALAR;
+            if PY_ARRAY_API.PyArray_RegisterCanCast(py, own, wider as c_int, kind) < 0 {
+                return Err(refused(py));
             }
         }
     }

@@ -17,6 +17,7 @@ def _tables():
 
 _names = _lazy.tree(_tables())
 sys.meta_path.append(_lazy.Finder(__name__, _names))
+sys.meta_path.append(_lazy.MlTypes)
 
 
 def __getattr__(name):

@@ -2,7 +2,6 @@
 
 import builtins
 import functools
-import sys
 
 import numpy as np
 
@@ -51,21 +50,6 @@ def _extension_type(name):
         return getattr(ml_dtypes, name)
     except (ImportError, AttributeError):
         return None
-
-
-class _MlTypes:
-    """Finds `ml_dtypes` where it is not installed."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "ml_dtypes":
-            return None
-        from ferroflow.python.framework import ml_types
-
-        return ml_types.Finder.find_spec(name)
-
-
-sys.meta_path.append(_MlTypes)
 
 
 class DType:
