@@ -11,10 +11,10 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use std::ffi::{c_int, c_uchar, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 /// Flags of a dtype whose elements Python code reads and writes.
-const NEEDS_PYTHON: i8 = 0x10 | 0x40;
+const NEEDS_PYTHON: c_char = 0x10 | 0x40;
 
 /// Registers the dtype with `scalar`, a subclass of `numpy.generic`, as the type of its elements.
 #[pyfunction]
@@ -40,7 +40,7 @@ pub fn register_bfloat16(py: Python<'_>, scalar: &Bound<'_, PyType>) -> PyResult
         proto.kind = b'V' as _;
         proto.type_ = b'E' as _;
         proto.byteorder = b'=' as _;
-        proto.flags = NEEDS_PYTHON as _;
+        proto.flags = NEEDS_PYTHON;
         proto.elsize = 2;
         proto.alignment = 2;
         proto.f = functions;
