@@ -7,6 +7,7 @@ mod command_doc;
 mod devices;
 mod inspect;
 mod launch;
+mod limit_flags;
 mod place;
 mod plan;
 mod run;

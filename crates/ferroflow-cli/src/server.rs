@@ -1,8 +1,9 @@
 //! `ferroflow server`: one task of a cluster.
 
+use crate::limit_flags::LimitFlags;
 use ferroflow::cluster::{
-    ClusterSpec, DataPath, Server, ServerOptions, TfConfig, network_threads, stop_signal,
-    workers_done,
+    ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
+    stop_signal, workers_done,
 };
 use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::graph::default_catalog;
@@ -58,6 +59,11 @@ pub struct Args {
     /// Compute threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Seconds that the server may take to stop after SIGTERM or Ctrl-C; then it exits at once
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    stop_timeout: u64,
+    #[command(flatten)]
+    limits: LimitFlags,
 }
 
 pub fn run(args: Args) -> Result<()> {
@@ -71,9 +77,12 @@ pub fn run(args: Args) -> Result<()> {
     if let Some(threads) = args.threads {
         set_compute_threads(threads);
     }
+    args.limits.apply()?;
+    exit_within(Duration::from_secs(args.stop_timeout))?;
     let exit_with_workers = args.exit_with_workers;
     let options = options(args)?;
-    network_threads()?.block_on(async {
+    let network = network_threads()?;
+    let served = network.block_on(async {
         let (cluster, timeout) = (options.cluster.clone(), options.session_timeout);
         if exit_with_workers {
             ensure_no_worker(&options.job)?;
@@ -103,7 +112,10 @@ pub fn run(args: Args) -> Result<()> {
             // A signal ended the server.
             Err(_) => Ok(()),
         }
-    })
+    });
+    // Not dropped: that would wait for threads that may be stuck in a file.
+    network.shutdown_background();
+    served
 }
 
 /// Refuses --exit-with-workers on a worker, which would wait for itself.

@@ -44,6 +44,11 @@ pub fn bytes(text: &str) -> Result<f64> {
     parsed.filter(|x| x.is_finite()).ok_or_else(|| wrong("number of bytes", text, "553.36MB"))
 }
 
+/// A whole number of bytes, for a flag.
+pub fn parse_bytes(text: &str) -> Result<usize> {
+    bytes(text).map(|n| n as usize)
+}
+
 /// Bytes a second: `125MB/s`, `125000000`, or bits: `1Gb/s`, `10Gbps`.
 pub fn bytes_per_second(text: &str) -> Result<f64> {
     let parsed = split(text).and_then(|(n, unit)| {

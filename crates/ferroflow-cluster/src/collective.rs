@@ -21,8 +21,8 @@ use crate::worker::View;
 use buffers::Buffers;
 use bytes::Bytes;
 use ferroflow_core::{
-    CollectiveCall, CollectiveDone, CollectiveKind, Collectives, DeviceInfo, Result, StepCtx,
-    Tensor, bail, ensure, err, single_device_result,
+    CollectiveCall, CollectiveDone, CollectiveKind, Collectives, DeviceInfo, IncomingTensor,
+    Result, StepCtx, Tensor, bail, ensure, err, single_device_result,
 };
 use leader::Leader;
 use parking_lot::Mutex;
@@ -274,21 +274,22 @@ impl CollectivePart {
             (kind, _) => bail!(Internal, "{kind:?} has no value to exchange"),
         };
         ring.all_taken().await?;
-        let mut result = Tensor::alloc(self.call.dtype, self.call.shape.clone())?;
-        let into = result.bytes_mut()?;
+        let mut result = IncomingTensor::new(self.call.dtype, self.call.shape.clone())?;
         ensure!(
-            into.len() == out.len(),
+            result.missing() == out.len(),
             Internal,
             "{}: received {} bytes for a tensor of {}",
             self.call.name,
             out.len(),
-            into.len()
+            result.missing()
         );
-        into.copy_from_slice(&out);
-        if self.call.dtype == ferroflow_core::DType::Bool {
-            into.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        let mut out = &out[..];
+        while let Some(piece) = result.next_piece()? {
+            let (now, later) = out.split_at(piece.len());
+            piece.copy_from_slice(now);
+            out = later;
         }
-        Ok(result)
+        result.finish()
     }
 
     fn is_leader(&self) -> bool {

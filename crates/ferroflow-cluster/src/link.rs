@@ -21,7 +21,7 @@ mod tests;
 
 pub(crate) use frame::LinkPart;
 pub(crate) use hello::{MAGIC, Token, VERSION};
-pub(crate) use incoming::serve;
+pub(crate) use incoming::{fuzz, samples, serve};
 pub(crate) use links::{LinkSlot, Links};
 pub(crate) use outgoing::{Link, LinkCall};
 

@@ -25,7 +25,7 @@ use crate::messages::{
 use crate::spec::ClusterSpec;
 use crate::wire;
 use crate::worker::Worker;
-use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Result, ensure, err};
+use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Quota, Result, ensure, err};
 use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
     FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
@@ -56,6 +56,7 @@ pub(crate) struct Master {
     links: Arc<Links>,
     options: MasterOptions,
     sessions: RwLock<HashMap<String, Arc<MasterSession>>>,
+    open_sessions: Arc<Quota>,
     recent_steps: RecentIds,
 }
 
@@ -64,6 +65,8 @@ pub(crate) struct Master {
 pub(crate) struct MasterOptions {
     /// How long opening a session waits for its tasks.
     pub session_timeout: Duration,
+    /// What clients may use.
+    pub limits: Limits,
 }
 
 impl Master {
@@ -79,6 +82,7 @@ impl Master {
         options: MasterOptions,
     ) -> Master {
         Master {
+            open_sessions: Quota::new(options.limits.sessions),
             task,
             worker,
             own: Members { cluster, job, index, described: None },
@@ -135,7 +139,9 @@ impl Master {
 
     async fn step(&self, request: RunStepRequest) -> Result<RunStepResponse> {
         self.ensure_new(request.request_id, "RunStep (Master)")?;
-        let session = self.session(&request.session_handle)?;
+        let opened = self.opened(&request.session_handle)?;
+        let _pending = opened.begin_step()?;
+        let session = opened.session.clone();
         let fetches = request.fetches.clone();
         let shared = match request.options.collective_graph_key {
             0 => None,
@@ -189,7 +195,9 @@ impl Master {
 
     pub async fn run_callable(&self, request: RunCallableRequest) -> Result<RunCallableResponse> {
         self.ensure_new(request.request_id, "RunCallable (Master)")?;
-        let session = self.session(&request.session_handle)?;
+        let opened = self.opened(&request.session_handle)?;
+        let _pending = opened.begin_step()?;
+        let session = opened.session.clone();
         let step = ClientStep::new();
         session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
         let output = step.wait().await?;
@@ -250,9 +258,27 @@ impl Master {
     }
 
     fn session(&self, handle: &str) -> Result<Arc<TaskSession>> {
+        self.opened(handle).map(|opened| opened.session.clone())
+    }
+
+    fn opened(&self, handle: &str) -> Result<Arc<MasterSession>> {
         let sessions = self.sessions.read();
-        let found = sessions.get(handle).map(|s| s.session.clone());
-        found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
+        let found = sessions.get(handle).cloned();
+        let found = found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))?;
+        found.uses.touch();
+        Ok(found)
+    }
+
+    /// Ends the sessions that had no call and no step for `idle`.
+    pub async fn end_idle(&self, idle: Duration) {
+        let is_idle = |session: &MasterSession| session.uses.is_idle(idle);
+        let ended: Vec<_> =
+            self.sessions.write().extract_if(|_, session| is_idle(session)).collect();
+        join_all(ended.iter().map(|(handle, session)| {
+            tracing::info!(handle, "ending a session that was idle for {idle:?}");
+            session.end(err!(Aborted, "session {handle} was idle for {idle:?} (--session-idle)"))
+        }))
+        .await;
     }
 
     fn ensure_new(&self, request_id: i64, what: &str) -> Result<()> {

@@ -13,11 +13,11 @@ use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
 use crate::tf_config::TfConfig;
 use crate::worker::Worker;
-use ferroflow_core::{Gpu, Result, bail, err};
+use ferroflow_core::{Gpu, Limits, Result, bail, err, limits};
 use ferroflow_graph::Catalog;
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -42,6 +42,8 @@ pub struct ServerOptions {
     pub session_timeout: Duration,
     /// The transport of values between Ferroflow tasks.
     pub data_path: DataPath,
+    /// What clients may use.
+    pub limits: Limits,
 }
 
 impl ServerOptions {
@@ -59,6 +61,7 @@ impl ServerOptions {
             gpus: Vec::new(),
             session_timeout: ServerOptions::SESSION_TIMEOUT,
             data_path: DataPath::default(),
+            limits: limits(),
         }
     }
 
@@ -70,6 +73,10 @@ impl ServerOptions {
     }
 }
 
+/// How often abandoned sessions are looked for.
+const EXPIRE_LEAST: Duration = Duration::from_millis(100);
+const EXPIRE_MOST: Duration = Duration::from_secs(60);
+
 /// How long steps can go on after shutdown starts.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
@@ -79,6 +86,7 @@ pub struct Server {
     service: Arc<TaskService>,
     identity: Arc<Identity>,
     target: String,
+    limits: Limits,
 }
 
 impl Server {
@@ -116,7 +124,8 @@ impl Server {
         let target = format!("grpc://{host}:{port}");
         let task =
             Task::with_gpus(catalog, &options.job, options.task, options.cpus, &options.gpus);
-        let ServerOptions { cluster, job, task: index, session_timeout, data_path, .. } = options;
+        let ServerOptions { cluster, job, task: index, session_timeout, data_path, limits, .. } =
+            options;
 
         let mut listeners = vec![listener];
         let local = (data_path == DataPath::Auto).then(|| network.listen_local()).flatten();
@@ -133,7 +142,8 @@ impl Server {
         });
         let channels = Arc::new(Channels::over(network.clone()));
         let links = Links::new(identity.clone(), channels.clone(), network);
-        let worker = Worker::new(task.clone(), &cluster, &job, index, channels.clone(), &links);
+        let worker =
+            Worker::new(task.clone(), &cluster, &job, index, channels.clone(), &links, limits);
         let master = Master::new(
             task.clone(),
             worker.clone(),
@@ -142,7 +152,7 @@ impl Server {
             index,
             channels,
             links,
-            MasterOptions { session_timeout },
+            MasterOptions { session_timeout, limits },
         );
         let link = (data_path != DataPath::Grpc).then(|| LinkOffer {
             version: VERSION,
@@ -150,7 +160,7 @@ impl Server {
             local_name: identity.local_name.clone(),
         });
         let service = Arc::new(TaskService { master, worker, task, drain: Drain::default(), link });
-        Ok(Server { listeners, service, identity, target })
+        Ok(Server { listeners, service, identity, target, limits })
     }
 
     /// The target for sessions of clients: `grpc://host:port`.
@@ -171,7 +181,7 @@ impl Server {
     /// Serves until `shutdown` completes. Then no new step starts. Running steps have one second to
     /// finish, then they fail with `Unavailable`.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let Server { listeners, service, identity, .. } = self;
+        let Server { listeners, service, identity, limits, .. } = self;
         let (handed, incoming) = Handed::channel();
         let mut accepting = JoinSet::new();
         for listener in listeners {
@@ -179,9 +189,11 @@ impl Server {
             accepting.spawn(listen(listener, handed.clone(), identity, worker));
         }
         drop(handed);
+        let expiring = tokio::spawn(expire(Arc::downgrade(&service), limits.session_idle));
         let stopping = service.clone();
         let stop = async move {
             shutdown.await;
+            expiring.abort();
             stopping.drain.close(DRAIN_LIMIT).await;
             stopping.worker.drain();
             stopping.master.drain().await;
@@ -189,7 +201,23 @@ impl Server {
             accepting.shutdown().await;
         };
         let service: Arc<dyn rpc::RpcService> = Arc::new(service);
-        rpc::RpcServer::default().serve(incoming, service, stop).await;
+        let server = rpc::RpcServer { limits, ..rpc::RpcServer::default() };
+        server.serve(incoming, service, stop).await;
+    }
+}
+
+/// Ends sessions that clients have abandoned, as long as the server exists.
+async fn expire(service: Weak<TaskService>, idle: Duration) {
+    if idle.is_zero() {
+        return;
+    }
+    let mut ticks = tokio::time::interval((idle / 4).clamp(EXPIRE_LEAST, EXPIRE_MOST));
+    loop {
+        ticks.tick().await;
+        let Some(service) = service.upgrade() else { return };
+        service.master.end_idle(idle).await;
+        // The master of an open session uses it at least as often as it lets clients be idle.
+        service.worker.end_idle(idle * 2);
     }
 }
 

@@ -32,13 +32,14 @@ use crate::messages::{
 };
 use crate::spec::ClusterSpec;
 use crate::wire::SessionConfig;
-use ferroflow_core::{Collectives, DeviceInfo, Result, bail, err};
+use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_runtime::Task;
 use graph::RegisteredGraph;
 use session::{Sessions, WorkerSession};
 use std::borrow::Borrow;
 use std::sync::Arc;
+use std::time::Duration;
 use step::{WorkerStep, WorkerSteps};
 use tokio::runtime::Handle;
 use transport::Native;
@@ -67,12 +68,13 @@ impl Worker {
         index: u32,
         channels: Arc<Channels>,
         links: &Arc<Links>,
+        limits: Limits,
     ) -> Arc<Worker> {
         let collectives = TaskCollectives::new(channels.clone());
         let transport = Arc::new(Native::new(channels, links.clone()));
         let view = View::new(cluster, job, index, &task.devices, transport.clone());
         let worker = Arc::new(Worker {
-            sessions: Sessions::new(task.clone(), view),
+            sessions: Sessions::new(task.clone(), view, limits),
             task,
             steps: WorkerSteps::new(Handle::current()),
             transport,
@@ -104,6 +106,13 @@ impl Worker {
     /// Closes a session; it need not exist.
     pub fn delete_session(&self, handle: &str) {
         if let Some(session) = self.sessions.delete(handle) {
+            self.steps.end_those_of(&session);
+        }
+    }
+
+    /// Closes the sessions that no master has used for `idle`.
+    pub fn end_idle(&self, idle: Duration) {
+        for session in self.sessions.end_idle(idle) {
             self.steps.end_those_of(&session);
         }
     }
@@ -144,7 +153,7 @@ impl Worker {
             let compiled =
                 RegisteredGraph::new(graph.borrow(), &task, &session, optimize, collectives)?;
             let destinations = compiled.destinations.clone();
-            Ok((session.add_graph(compiled), destinations))
+            Ok((session.add_graph(compiled)?, destinations))
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
         let (handle, destinations) = compiled

@@ -36,11 +36,11 @@ pub struct BlockPlace {
 /// How a process of the same host and user can open the memory of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockMemory {
-    /// The path of the memory.
-    pub path: String,
+    /// The name under which the writer offers the memory, once.
+    pub name: String,
     /// The bytes of the memory.
     pub len: u64,
-    /// The random mark in the memory. In another namespace, the same path may lead to other memory.
+    /// The random mark in the memory, which tells that it is the right one.
     pub mark: u64,
 }
 
@@ -69,13 +69,13 @@ impl BlockWriter {
         Ok(BlockWriter { region, blocks: Mutex::default() })
     }
 
-    /// What the reader needs to open the memory.
-    pub fn memory(&self) -> BlockMemory {
-        BlockMemory {
-            path: self.region.path(),
+    /// Offers the memory to one reader. The offer stands for a minute.
+    pub fn offer(&self) -> Result<BlockMemory> {
+        Ok(BlockMemory {
+            name: self.region.offer(1)?,
             len: self.region.len() as u64,
             mark: self.region.u64(MARK).load(Ordering::Acquire),
-        }
+        })
     }
 
     /// Copies `bytes` into a free block. `None` if there is no room at present.
@@ -131,21 +131,21 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
-    /// Maps the memory of a writer.
+    /// Maps the memory of a writer. May block for some seconds.
     pub fn open(memory: &BlockMemory) -> Result<Arc<BlockReader>> {
-        let BlockMemory { path, mark, .. } = memory;
+        let BlockMemory { name, mark, .. } = memory;
         let len = usize::try_from(memory.len).unwrap_or(usize::MAX);
         ensure!(
             len >= DATA,
             InvalidArgument,
             "{len} bytes of shared memory are too few for a block"
         );
-        let region = Region::open(path, len)?;
+        let region = Region::open(name, len)?;
         let found = region.u64(MARK).load(Ordering::Acquire);
         ensure!(
             found == *mark,
             DataLoss,
-            "{path} is not the shared memory that the writer announced"
+            "{name} is not the shared memory that the writer announced"
         );
         Ok(Arc::new(BlockReader { region }))
     }
@@ -206,7 +206,7 @@ mod tests {
 
     fn pair(len: usize) -> (BlockWriter, Arc<BlockReader>) {
         let writer = BlockWriter::create(len).unwrap();
-        let reader = BlockReader::open(&writer.memory()).unwrap();
+        let reader = BlockReader::open(&writer.offer().unwrap()).unwrap();
         (writer, reader)
     }
 
@@ -254,10 +254,8 @@ mod tests {
                 "{offset} {block} {len}"
             );
         }
-        let memory = writer.memory();
-        assert!(
-            BlockReader::open(&BlockMemory { path: "/dev/null".into(), ..memory.clone() }).is_err()
-        );
+        let memory = writer.offer().unwrap();
+        assert!(BlockReader::open(&BlockMemory { name: "none".into(), ..memory.clone() }).is_err());
         assert!(BlockReader::open(&BlockMemory { len: 5, ..memory }).is_err());
     }
 
@@ -265,8 +263,9 @@ mod tests {
     fn memory_with_another_mark_is_refused() {
         let (writer, other) =
             (BlockWriter::create(1 << 20).unwrap(), BlockWriter::create(1 << 20).unwrap());
-        let mixed_up = BlockMemory { path: other.memory().path, ..writer.memory() };
+        let offer = |writer: &BlockWriter| writer.offer().unwrap();
+        let mixed_up = BlockMemory { name: offer(&other).name, ..offer(&writer) };
         assert!(BlockReader::open(&mixed_up).is_err());
-        assert!(BlockReader::open(&writer.memory()).is_ok());
+        assert!(BlockReader::open(&offer(&writer)).is_ok());
     }
 }

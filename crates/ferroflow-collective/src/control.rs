@@ -267,7 +267,7 @@ impl Read for LivenessReader<'_> {
     }
 }
 
-fn read_cause(body: &[u8]) -> Result<Error> {
+pub(crate) fn read_cause(body: &[u8]) -> Result<Error> {
     let mut r = FieldReader(body);
     let code = Code::from_number(r.u32()? as i32);
     Ok(Error::new(code, r.text()?))

@@ -32,7 +32,7 @@ fn watch(stream: &TcpStream) -> std::io::Result<()> {
 
 /// A message from a process to the driver.
 #[derive(Clone, Debug, PartialEq)]
-enum WorkerMessage {
+pub(crate) enum WorkerMessage {
     /// The first message: token and name of the process.
     Hello { token: String, name: String },
     /// The process has left its epoch, if it was in one. It would listen at this address as rank 0.
@@ -48,7 +48,7 @@ enum WorkerMessage {
 /// A message from the driver to a process.
 /// The process gets this rank in a new epoch.
 #[derive(Clone, Debug, PartialEq)]
-enum DriverMessage {
+pub(crate) enum DriverMessage {
     Assign {
         epoch: u64,
         rank: u32,
@@ -78,7 +78,7 @@ impl WorkerMessage {
         w.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<WorkerMessage> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<WorkerMessage> {
         let mut r = FieldReader(bytes);
         Ok(match r.u8()? {
             1 => {
@@ -117,7 +117,7 @@ impl DriverMessage {
         w.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<DriverMessage> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<DriverMessage> {
         let mut r = FieldReader(bytes);
         Ok(match r.u8()? {
             1 => DriverMessage::Assign {

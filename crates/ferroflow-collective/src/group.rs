@@ -2,6 +2,7 @@
 
 mod adasum;
 mod gather;
+pub(crate) use gather::zeroed;
 mod probe;
 mod push_pull;
 

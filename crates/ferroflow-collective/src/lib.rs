@@ -29,6 +29,8 @@ mod failure;
 #[cfg(test)]
 mod fault_proxy;
 mod foreign;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod group_thread;
 mod link_cost;

@@ -124,7 +124,7 @@ const REFUSED: u8 = 2;
 
 /// The introduction of a rank.
 #[derive(Default)]
-struct Hello {
+pub(crate) struct Hello {
     rank: usize,
     size: usize,
     servers: usize,
@@ -147,7 +147,7 @@ impl Hello {
         w.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<Hello> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Hello> {
         let mut r = FieldReader(bytes);
         ensure!(r.u32()? == MAGIC, DataLoss, "the peer is not a rank of this version of Ferroflow");
         let mut hello = Hello {
@@ -264,13 +264,13 @@ fn host(
         _ => crate::mesh::shared::SharedSegment::create(size, crowded, failure.clone()).ok(),
     };
     #[cfg(target_os = "linux")]
-    let path = segment.as_ref().map(|s| s.path()).unwrap_or_default();
+    let memory = segment.as_ref().and_then(|s| s.offer().ok()).unwrap_or_default();
     #[cfg(not(target_os = "linux"))]
-    let path = String::new();
+    let memory = String::new();
     let mut welcome = FieldWriter::default();
     // 0 means that the number was not given.
     let streams = member.streams.unwrap_or(0) as u8;
-    welcome.u8(WELCOME).u8(u8::from(crowded)).u8(streams).text(&path);
+    welcome.u8(WELCOME).u8(u8::from(crowded)).u8(streams).text(&memory);
     table.iter().for_each(|h| {
         welcome.text(&h.host).text(&h.address);
     });
@@ -279,7 +279,7 @@ fn host(
             .map_err(|e| crate::io_error("cannot send the table of ranks", &e))?;
     }
     // Shared memory is used only if every rank could map it.
-    let mut all_mapped = !path.is_empty();
+    let mut all_mapped = !memory.is_empty();
     for (rank, link) in links.iter_mut().enumerate() {
         let Some(link) = link else { continue };
         all_mapped &= answer(link, until).map_err(|e| e.context(format!("rank {rank}")))? == 1;
@@ -353,7 +353,7 @@ fn join(
         0 => None,
         asked => Some(check_streams(usize::from(asked))?),
     };
-    let path = r.text()?;
+    let memory = r.text()?;
     let mut table = Vec::with_capacity(size);
     for rank in 0..size {
         let (host, address) = (r.text()?, r.text()?);
@@ -366,17 +366,17 @@ fn join(
         .map_err(|e| crate::io_error("cannot get the address of rank 0", &e))?
         .to_string();
     #[cfg(target_os = "linux")]
-    let segment = match path.is_empty() || member.transport == TransportChoice::Tcp {
+    let segment = match memory.is_empty() || member.transport == TransportChoice::Tcp {
         true => None,
         false => {
-            crate::mesh::shared::SharedSegment::open(&path, rank, size, crowded, failure.clone())
+            crate::mesh::shared::SharedSegment::open(&memory, rank, size, crowded, failure.clone())
                 .ok()
         }
     };
     #[cfg(target_os = "linux")]
     let mapped = segment.is_some();
     #[cfg(not(target_os = "linux"))]
-    let mapped = false && path.is_empty();
+    let mapped = false && memory.is_empty();
     write_frame(&mut link, &[u8::from(mapped)])
         .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
     let all_mapped = answer(&mut link, until)? == 1;

@@ -1,15 +1,18 @@
 //! Memory of tensors. It is 64-byte aligned, always initialized, and counted against a limit. Freed
 //! buffers are recycled, so that a repeated step causes no page faults.
+//!
+//! A recycled buffer that another session freed is zeroed before it is handed out, unless the
+//! caller overwrites all of it. A buffer of a known session keeps that session as its owner.
 
+mod pages;
 mod small;
 
-use crate::{Result, bail};
+use crate::{MemoryOwner, Result, bail};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// Alignment of all buffers allocated here.
 const ALIGN: usize = 64;
@@ -32,10 +35,30 @@ pub struct Buffer {
 }
 
 enum Owner {
-    /// Allocated here with this capacity.
-    Ours(usize),
+    /// Allocated here.
+    Ours(Allocation),
     /// Borrowed from reference-counted bytes. Must not be written to.
     Borrowed(#[allow(dead_code)] Bytes),
+}
+
+struct Allocation {
+    capacity: usize,
+    /// How much of the capacity counts against the limit. Less than all of it until the contents
+    /// have arrived.
+    counted: usize,
+    /// The session that the contents belong to. `None` for small buffers, and if it is not known.
+    session: Option<Arc<MemoryOwner>>,
+}
+
+/// What a caller does with a new buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NewUse {
+    /// It may read bytes before it writes them.
+    Any,
+    /// It reads only zeros or what it has written.
+    Zeros,
+    /// It writes all bytes before anything can be read.
+    Overwrite,
 }
 
 // SAFETY: a `Buffer` owns its memory, or a `Bytes` that does. It returns `&[u8]` from `&self` and
@@ -45,30 +68,87 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` initialized bytes with unspecified values.
+    /// A buffer of `len` initialized bytes with unspecified values. They are zeros, or what the
+    /// session whose work is under way on this thread has freed.
     pub fn alloc(len: usize) -> Result<Buffer> {
-        let capacity = capacity_for(len)?;
-        let found = match capacity < RECYCLE_FROM {
-            true => small::take(capacity),
-            false => RECYCLED.take(capacity),
-        };
-        match found {
-            Some(ptr) => Ok(Buffer { ptr, len, owner: Owner::Ours(capacity) }),
-            None => Buffer::fresh(len, capacity),
-        }
+        Buffer::recycled_or_fresh(len, NewUse::Any)
     }
 
     /// A buffer of `len` zero bytes.
     pub fn zeroed(len: usize) -> Result<Buffer> {
+        Buffer::recycled_or_fresh(len, NewUse::Zeros)
+    }
+
+    /// A buffer of `len` bytes that the caller overwrites before they are visible outside. They may
+    /// be anything. It belongs to no session.
+    pub fn for_overwrite(len: usize) -> Result<Buffer> {
+        MemoryOwner::run_outside(|| Buffer::recycled_or_fresh(len, NewUse::Overwrite))
+    }
+
+    /// The same for bytes that arrive from outside. A large buffer counts against the limit and
+    /// takes physical memory only as [`Buffer::arrives`] says.
+    pub(crate) fn arriving(len: usize) -> Result<Buffer> {
         let capacity = capacity_for(len)?;
-        if capacity >= HUGE_FROM && !RECYCLED.has(capacity) {
-            // The kernel's fresh pages are already zero. Use them only if no freed buffer fits, or
-            // every step would leave one more buffer behind.
-            return Buffer::fresh(len, capacity);
+        if capacity < pages::MAP_FROM {
+            return Buffer::for_overwrite(len);
         }
-        let mut buffer = Buffer::alloc(len)?;
-        buffer.bytes_mut().expect("a new buffer is ours").fill(0);
-        Ok(buffer)
+        let (ptr, counted) = match RECYCLED.take(capacity, 0) {
+            Some(free) => (free.at, capacity),
+            None => match pages::allocate(capacity) {
+                Some(ptr) => (ptr, 0),
+                None => bail!(
+                    ResourceExhausted,
+                    "OOM when allocating {len} bytes: the system has no memory left"
+                ),
+            },
+        };
+        let allocation = Allocation { capacity, counted, session: None };
+        Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
+    }
+
+    /// Counts the first `bytes` bytes. An error if the limit does not allow it.
+    pub(crate) fn arrives(&mut self, bytes: usize) -> Result<()> {
+        let Owner::Ours(allocation) = &mut self.owner else { return Ok(()) };
+        // All of the capacity with the last byte, so that the buffer can be recycled.
+        let wanted = if bytes >= self.len { allocation.capacity } else { bytes };
+        if wanted > allocation.counted {
+            count(wanted - allocation.counted)?;
+            allocation.counted = wanted;
+        }
+        Ok(())
+    }
+
+    fn recycled_or_fresh(len: usize, new_use: NewUse) -> Result<Buffer> {
+        let capacity = capacity_for(len)?;
+        if capacity < RECYCLE_FROM {
+            return match small::take(capacity) {
+                Some(ptr) => {
+                    let allocation = Allocation { capacity, counted: capacity, session: None };
+                    Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
+                }
+                None => Buffer::fresh(len, capacity, None),
+            };
+        }
+        let session = MemoryOwner::current();
+        let id = session.as_ref().map_or(0, |session| session.id());
+        if let Some(session) = &session {
+            session.take(capacity)?;
+        }
+        let Some(Free { at: ptr, session: of }) = RECYCLED.take(capacity, id) else {
+            return Buffer::fresh(len, capacity, session);
+        };
+        // Zeroed to the end: a later buffer in the same place may be longer.
+        let is_foreign = id == 0 || of != id;
+        let zeroed = match new_use {
+            NewUse::Overwrite => 0,
+            NewUse::Any | NewUse::Zeros if is_foreign => capacity,
+            NewUse::Any => 0,
+            NewUse::Zeros => len,
+        };
+        // SAFETY: a free block has no other owner and is valid for `capacity` bytes.
+        unsafe { ptr.write_bytes(0, zeroed) };
+        let allocation = Allocation { capacity, counted: capacity, session };
+        Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
     }
 
     /// Shares the memory of `bytes` if it is aligned for all element types, else copies it.
@@ -77,7 +157,7 @@ impl Buffer {
             let ptr = NonNull::new(bytes.as_ptr().cast_mut()).expect("slices are never null");
             return Ok(Buffer { ptr, len: bytes.len(), owner: Owner::Borrowed(bytes) });
         }
-        let mut buffer = Buffer::alloc(bytes.len())?;
+        let mut buffer = Buffer::for_overwrite(bytes.len())?;
         buffer.bytes_mut().expect("a new buffer is ours").copy_from_slice(&bytes);
         Ok(buffer)
     }
@@ -108,46 +188,48 @@ impl Buffer {
         Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
-    fn fresh(len: usize, capacity: usize) -> Result<Buffer> {
-        if reserve(capacity).is_err() {
-            RECYCLED.clear();
-            if let Err(live) = reserve(capacity) {
-                let limit = memory_limit();
+    /// A new buffer. `session` has counted it.
+    fn fresh(len: usize, capacity: usize, session: Option<Arc<MemoryOwner>>) -> Result<Buffer> {
+        let found = count(capacity).and_then(|()| match pages::allocate(capacity) {
+            Some(ptr) => Ok(ptr),
+            None => {
+                unreserve(capacity);
                 bail!(
                     ResourceExhausted,
-                    "OOM when allocating {len} bytes: tensors may use {limit} bytes on this machine \
-                     and {live} are in use"
-                );
+                    "OOM when allocating {len} bytes: the system has no memory left"
+                )
+            }
+        });
+        match found {
+            Ok(ptr) => {
+                let allocation = Allocation { capacity, counted: capacity, session };
+                Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
+            }
+            Err(e) => {
+                if let Some(session) = session {
+                    session.give_back(capacity);
+                }
+                Err(e)
             }
         }
-        // SAFETY: the layout has a size of at least ALIGN, never zero.
-        let raw = unsafe { alloc_zeroed(layout(capacity)) };
-        let Some(ptr) = NonNull::new(raw) else {
-            unreserve(capacity);
-            bail!(
-                ResourceExhausted,
-                "OOM when allocating {len} bytes: the system has no memory left"
-            );
-        };
-        if capacity >= HUGE_FROM {
-            // SAFETY: the range was allocated just above, and the advice changes no contents. The
-            // kernel may refuse huge pages; that is harmless.
-            let _ = unsafe {
-                rustix::mm::madvise(raw.cast(), capacity, rustix::mm::Advice::LinuxHugepage)
-            };
-        }
-        Ok(Buffer { ptr, len, owner: Owner::Ours(capacity) })
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        match self.owner {
-            Owner::Ours(capacity) if capacity < RECYCLE_FROM => small::put_back(self.ptr, capacity),
-            Owner::Ours(capacity) if !RECYCLED.keep(capacity, self.ptr) => {
-                release(self.ptr, capacity)
-            }
-            _ => {}
+        let Owner::Ours(Allocation { capacity, counted, session }) = &self.owner else { return };
+        let (capacity, counted) = (*capacity, *counted);
+        let session = session.as_ref().map_or(0, |session| {
+            session.give_back(capacity);
+            session.id()
+        });
+        if capacity < RECYCLE_FROM {
+            small::put_back(self.ptr, capacity);
+        } else if counted < capacity || !RECYCLED.keep(capacity, Free { at: self.ptr, session }) {
+            // SAFETY: the memory came from `pages::allocate` with this capacity, and this was its
+            // last owner.
+            unsafe { pages::release(self.ptr, capacity) };
+            unreserve(counted);
         }
     }
 }
@@ -158,7 +240,7 @@ pub fn trim_recycled() {
 }
 
 /// Sets how many bytes tensors may use, for tests and for servers that share a machine. The default
-/// is nine tenths of physical memory.
+/// is nine tenths of physical memory, or of what the process's control group allows.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT_BYTES.store(bytes, Ordering::Relaxed);
 }
@@ -179,38 +261,52 @@ fn reserve(capacity: usize) -> std::result::Result<usize, usize> {
     })
 }
 
+/// The same, after recycled memory was returned to the system if that is needed.
+fn count(bytes: usize) -> Result<()> {
+    if reserve(bytes).is_err() {
+        RECYCLED.clear();
+        if let Err(live) = reserve(bytes) {
+            let limit = memory_limit();
+            bail!(
+                ResourceExhausted,
+                "OOM when allocating {bytes} bytes: tensors may use {limit} bytes on this machine \
+                 (--max-memory) and {live} are in use"
+            );
+        }
+    }
+    Ok(())
+}
+
 fn unreserve(capacity: usize) {
     LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
 }
 
 /// Counts memory that is allocated elsewhere against the limit, until it is dropped.
-pub(crate) struct Reservation(usize);
+#[derive(Debug, Default)]
+pub struct Reservation(usize);
 
 impl Reservation {
     /// Counts `bytes`. An error if the limit does not allow it.
     pub fn new(bytes: usize) -> Result<Reservation> {
-        if reserve(bytes).is_err() {
-            RECYCLED.clear();
-            if let Err(live) = reserve(bytes) {
-                let limit = memory_limit();
-                bail!(
-                    ResourceExhausted,
-                    "OOM when allocating {bytes} bytes: tensors may use {limit} bytes on this \
-                     machine and {live} are in use"
-                );
-            }
-        }
+        count(bytes)?;
         Ok(Reservation(bytes))
     }
 
     /// Counts `bytes` that are already allocated.
-    pub fn after_the_fact(bytes: usize) -> Reservation {
+    pub(crate) fn after_the_fact(bytes: usize) -> Reservation {
         LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
         Reservation(bytes)
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0
+    }
+
+    /// Counts `bytes` more. An error if the limit does not allow it.
+    pub fn grow(&mut self, bytes: usize) -> Result<()> {
+        count(bytes)?;
+        self.0 += bytes;
+        Ok(())
     }
 }
 
@@ -220,18 +316,6 @@ impl Drop for Reservation {
             unreserve(self.0);
         }
     }
-}
-
-fn release(ptr: NonNull<u8>, capacity: usize) {
-    // SAFETY: `ptr` came from `alloc_zeroed` with the same layout, and the caller gave up the last
-    // reference.
-    unsafe { dealloc(ptr.as_ptr(), layout(capacity)) };
-    unreserve(capacity);
-}
-
-fn layout(capacity: usize) -> Layout {
-    let align = if capacity >= HUGE_FROM { HUGE_PAGE } else { ALIGN };
-    Layout::from_size_align(capacity, align).expect("capacity_for keeps sizes below isize::MAX")
 }
 
 /// Rounds up to a size class: multiples of the alignment for small sizes, else four classes per
@@ -256,16 +340,12 @@ static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// The limit of [`set_memory_limit`], or 0 if it was not called.
 static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Nine tenths of physical memory. An allocation beyond this fails with an error, because the
-/// system would kill the process instead.
+/// Nine tenths of physical memory, or of the limit of the process's control group. An allocation
+/// beyond this fails with an error, because the system would kill the process instead.
 static PHYSICAL_LIMIT: LazyLock<usize> = LazyLock::new(|| {
     let info = rustix::system::sysinfo();
     let total = (info.totalram as usize).saturating_mul(info.mem_unit as usize);
-    let container = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(usize::MAX);
-    total.min(container) / 10 * 9
+    total.min(crate::cgroup::memory_limit().unwrap_or(usize::MAX)) / 10 * 9
 });
 
 static RECYCLED: Recycled =
@@ -281,35 +361,41 @@ struct Lists {
     bytes: usize,
 }
 
-struct Free(NonNull<u8>);
+/// A free block, and the session that its contents belong to; 0 if that is not known.
+struct Free {
+    at: NonNull<u8>,
+    session: u64,
+}
 // SAFETY: a free block has no owner. Moving its pointer to another thread moves the block.
 unsafe impl Send for Free {}
 
+/// How many blocks are looked at for one of the same session.
+const LOOKED_AT: usize = 16;
+
 impl Recycled {
-    fn take(&self, capacity: usize) -> Option<NonNull<u8>> {
+    /// A block of this capacity, if possible one that `session` has freed.
+    fn take(&self, capacity: usize, session: u64) -> Option<Free> {
         let mut lists = self.lists.lock();
         let at = lists.by_capacity.binary_search_by_key(&capacity, |entry| entry.0).ok()?;
-        let free = lists.by_capacity[at].1.pop()?;
+        let blocks = &mut lists.by_capacity[at].1;
+        // The block that was freed last is most likely in the cache.
+        let same = blocks.iter().rev().take(LOOKED_AT).position(|free| free.session == session);
+        let last = blocks.len().checked_sub(1)?;
+        let free = blocks.swap_remove(same.map_or(last, |from_end| last - from_end));
         lists.bytes -= capacity;
-        Some(free.0)
-    }
-
-    fn has(&self, capacity: usize) -> bool {
-        let lists = self.lists.lock();
-        let at = lists.by_capacity.binary_search_by_key(&capacity, |entry| entry.0);
-        at.is_ok_and(|at| !lists.by_capacity[at].1.is_empty())
+        Some(free)
     }
 
     /// Keeps a block for later, unless enough blocks are kept already.
-    fn keep(&self, capacity: usize, ptr: NonNull<u8>) -> bool {
+    fn keep(&self, capacity: usize, free: Free) -> bool {
         let mut lists = self.lists.lock();
         if lists.bytes + capacity > KEEP_BYTES {
             return false;
         }
         lists.bytes += capacity;
         match lists.by_capacity.binary_search_by_key(&capacity, |entry| entry.0) {
-            Ok(at) => lists.by_capacity[at].1.push(Free(ptr)),
-            Err(at) => lists.by_capacity.insert(at, (capacity, vec![Free(ptr)])),
+            Ok(at) => lists.by_capacity[at].1.push(free),
+            Err(at) => lists.by_capacity.insert(at, (capacity, vec![free])),
         }
         true
     }
@@ -322,7 +408,9 @@ impl Recycled {
         };
         for (capacity, blocks) in old {
             for block in blocks {
-                release(block.0, capacity);
+                // SAFETY: a free block came from `pages::allocate` with its capacity.
+                unsafe { pages::release(block.at, capacity) };
+                unreserve(capacity);
             }
         }
     }
@@ -341,6 +429,60 @@ mod tests {
             b.bytes_mut().unwrap().fill(7);
             assert!(Buffer::zeroed(len).unwrap().bytes().iter().all(|&x| x == 0));
         }
+    }
+
+    fn session() -> Arc<MemoryOwner> {
+        MemoryOwner::unlimited()
+    }
+
+    #[test]
+    fn a_session_never_sees_what_another_has_freed() {
+        for len in [8, 64, 100, 5000, 70_000, 300_000, 5 << 20] {
+            let (first, second) = (session(), session());
+            let write = |owner: &Arc<MemoryOwner>, len: usize| {
+                let mut secret = owner.run(|| Buffer::alloc(len)).unwrap();
+                secret.bytes_mut().unwrap().fill(0xa5);
+            };
+            let is_clean = |buffer: Buffer| buffer.bytes().iter().all(|&b| b == 0);
+            write(&first, len);
+            assert!(is_clean(second.run(|| Buffer::alloc(len)).unwrap()), "{len}");
+            write(&first, len);
+            assert!(is_clean(Buffer::alloc(len).unwrap()), "{len} without a session");
+            // What was received for one session, or ends behind a shorter buffer of the other.
+            write(&first, len);
+            let mut received = Buffer::for_overwrite(len / 8 * 7).unwrap();
+            received.bytes_mut().unwrap().fill(1);
+            drop(received);
+            assert!(is_clean(second.run(|| Buffer::alloc(len)).unwrap()), "{len} received");
+            write(&first, len);
+            drop(second.run(|| Buffer::zeroed(len / 8 * 7)).unwrap());
+            assert!(is_clean(second.run(|| Buffer::alloc(len)).unwrap()), "{len} behind");
+        }
+    }
+
+    #[test]
+    fn a_session_gets_its_own_buffers_again_as_they_are() {
+        let session = session();
+        let mut first = session.run(|| Buffer::alloc(50_000)).unwrap();
+        first.bytes_mut().unwrap().fill(7);
+        let at = first.bytes().as_ptr();
+        drop(first);
+        let again = session.run(|| Buffer::alloc(50_000)).unwrap();
+        assert_eq!((again.bytes().as_ptr(), again.bytes()[49_999]), (at, 7));
+    }
+
+    #[test]
+    fn bytes_count_as_they_arrive() {
+        let before = LIVE_BYTES.load(Ordering::Relaxed);
+        let mut huge = Buffer::arriving(20 << 30).unwrap();
+        huge.arrives(1000).unwrap();
+        let counted = LIVE_BYTES.load(Ordering::Relaxed) - before;
+        assert!((1000..20 << 30).contains(&counted) || cfg!(miri), "{counted}");
+        drop(huge);
+        let mut whole = Buffer::arriving(1 << 20).unwrap();
+        whole.arrives(1 << 20).unwrap();
+        whole.bytes_mut().unwrap().fill(3);
+        assert_eq!(whole.bytes()[(1 << 20) - 1], 3);
     }
 
     #[test]

@@ -5,17 +5,22 @@
 
 mod buffer;
 mod cancel;
+mod cgroup;
 mod collective;
 mod device;
 mod dtype;
 mod element;
 mod error;
+pub mod files;
 mod function;
 mod gpu;
 mod hash;
+mod incoming_tensor;
 pub mod inline;
 mod kernel;
+mod limits;
 mod list;
+mod memory_owner;
 mod movable;
 mod panic;
 mod parallel;
@@ -29,7 +34,7 @@ mod value;
 mod variable;
 mod variant;
 
-pub use buffer::{Buffer, set_memory_limit, trim_recycled};
+pub use buffer::{Buffer, Reservation, set_memory_limit, trim_recycled};
 pub use cancel::{CancelToken, OnCancel};
 pub use collective::{
     CollectiveCall, CollectiveDone, CollectiveKind, Collectives, Merge, SingleDeviceCollectives,
@@ -46,12 +51,15 @@ pub use gpu::{
 };
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
+pub use incoming_tensor::IncomingTensor;
 pub use inline::{Flush, InlineScope, ThreadKind};
 pub use kernel::{
     AsyncCtx, AsyncKernel, Completion, Ctx, Done, Epilogue, Kernel, KernelBox, NodeInfo, Outputs,
     Rows,
 };
+pub use limits::{Limit, Limits, Quota, QuotaShare, limits, set_limits};
 pub use list::List;
+pub use memory_owner::MemoryOwner;
 pub use movable::Movable;
 pub use num_complex::{Complex32, Complex64};
 pub use panic::panic_text;

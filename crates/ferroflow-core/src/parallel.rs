@@ -1,5 +1,6 @@
 //! Splits the work of one kernel over the compute threads.
 
+use crate::MemoryOwner;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -45,9 +46,13 @@ fn split(len: usize, cost: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     };
     let parts = threads.min(len);
     let part = |i: usize| len * i / parts..len * (i + 1) / parts;
+    let owner = &MemoryOwner::current();
     pool.in_place_scope(|scope| {
         for i in 1..parts {
-            scope.spawn(move |_| work(part(i)));
+            scope.spawn(move |_| match owner {
+                Some(owner) => owner.run(|| work(part(i))),
+                None => work(part(i)),
+            });
         }
         work(part(0));
     });

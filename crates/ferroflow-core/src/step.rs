@@ -1,6 +1,6 @@
 //! The state that all nodes of one step share.
 
-use crate::{CancelToken, Collectives, DType, Rendezvous, Resources, Shape};
+use crate::{CancelToken, Collectives, DType, MemoryOwner, Rendezvous, Resources, Shape};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -31,6 +31,8 @@ pub struct StepCtx {
     pub step_resources: Arc<Resources>,
     /// Cancels the step.
     pub cancel: CancelToken,
+    /// The session that owns the memory which the step's nodes allocate.
+    pub memory: Arc<MemoryOwner>,
     /// The threads that run the step's nodes.
     pub threads: Arc<dyn Spawn>,
     /// Runs the collectives with other devices and tasks.

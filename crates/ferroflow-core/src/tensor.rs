@@ -46,9 +46,17 @@ pub enum Storage {
 }
 
 impl Tensor {
-    /// A tensor with unspecified elements. Strings are empty.
+    /// A tensor with unspecified elements: zeros, or what the same session has freed. Strings are
+    /// empty, `bool`s are false.
     pub fn alloc(dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
-        Tensor::make(dtype, shape.into(), Buffer::alloc)
+        // Freed memory may hold bytes that are not valid `bool`s.
+        let new = if dtype == DType::Bool { Buffer::zeroed } else { Buffer::alloc };
+        Tensor::make(dtype, shape.into(), new)
+    }
+
+    /// A tensor of the bytes of `buffer`, whose length and contents fit dtype and shape.
+    pub(crate) fn of_buffer(dtype: DType, shape: Shape, buffer: Buffer) -> Tensor {
+        Tensor { dtype, shape, storage: Storage::Plain(Arc::new(buffer)), start: 0 }
     }
 
     /// A tensor of zeros, `false` or empty strings.
@@ -113,11 +121,14 @@ impl Tensor {
         );
         if dtype == DType::Bool {
             // Only 0 and 1 are valid `bool`s.
-            let mut t = Tensor::alloc(dtype, shape)?;
-            for (to, from) in t.as_mut_slice::<bool>()?.iter_mut().zip(&bytes) {
-                *to = *from != 0;
+            let mut incoming = crate::IncomingTensor::new(dtype, shape)?;
+            let mut bytes = &bytes[..];
+            while let Some(piece) = incoming.next_piece()? {
+                let (now, later) = bytes.split_at(piece.len());
+                piece.copy_from_slice(now);
+                bytes = later;
             }
-            return Ok(t);
+            return incoming.finish();
         }
         let storage = Storage::Plain(Arc::new(Buffer::from_bytes(bytes)?));
         Ok(Tensor { dtype, shape, storage, start: 0 })

@@ -221,6 +221,13 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Marks it as reading or writing files or the console. It may block, so it runs on a thread of
+    /// its own, and is never merged or folded.
+    pub fn does_io(mut self) -> Self {
+        self.def.does_io = true;
+        self.expensive()
+    }
+
     /// Marks it as calling functions. They are placed on their own, and it waits for whatever they
     /// wait for.
     pub fn calls(mut self, how: CallKind) -> Self {

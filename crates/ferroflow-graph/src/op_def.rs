@@ -59,6 +59,9 @@ pub struct OpDef {
     /// Its kernel is asynchronous: it may wait for more than its inputs, such as another task or
     /// another step.
     pub may_wait: bool,
+    /// It reads or writes files or the console, so it can block for any time. It is never merged or
+    /// folded, and runs on a thread that may block.
+    pub does_io: bool,
     /// How it calls the functions in its attributes.
     pub calls: Option<CallKind>,
     /// Its shape function.
@@ -262,6 +265,7 @@ impl OpDef {
             is_metadata: false,
             reads_variables: false,
             may_wait: false,
+            does_io: false,
             calls: None,
             shape: None,
             gradient: None,
@@ -421,6 +425,7 @@ impl OpDef {
     /// Whether two nodes of this op with equal inputs and attributes have the same value.
     pub fn is_pure(&self) -> bool {
         !self.is_stateful
+            && !self.does_io
             && self.control_flow.is_none()
             && matches!(self.role, OpRole::Plain | OpRole::Constant | OpRole::Identity)
             && !self.inputs.iter().chain(&self.outputs).any(|a| a.is_ref)

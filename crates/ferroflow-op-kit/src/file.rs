@@ -1,20 +1,27 @@
 //! Reading files by the names that ops are given, with TensorFlow's errors.
 
 use crate::prelude::*;
-use std::ffi::OsStr;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use ferroflow_core::{files, limits};
+use std::io::{self, Read};
 
-/// A whole file.
+pub use ferroflow_core::files::local;
+
+/// Bytes that are read at a time.
+const READ_BLOCK: usize = 1 << 20;
+
+/// A whole file. Its size counts as it is read, so that a file without an end is an error too.
 pub fn read_file(name: &str) -> Result<Vec<u8>> {
-    let path = local(name.as_bytes());
-    std::fs::read(path).map_err(|e| file_error(name, &e))
-}
-
-/// The path of a file name, which may be a `file://` address.
-pub fn local(name: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(name.strip_prefix(b"file://").unwrap_or(name)))
+    let failed = |e: io::Error| file_error(name, &e);
+    let mut file = files::open(local(name.as_bytes())).map_err(failed)?;
+    let most = limits().string;
+    let mut bytes = Vec::new();
+    loop {
+        let read = file.by_ref().take(READ_BLOCK as u64).read_to_end(&mut bytes).map_err(failed)?;
+        most.admit(bytes.len(), format_args!("the reader of {name}"))?;
+        if read == 0 {
+            return Ok(bytes);
+        }
+    }
 }
 
 /// An I/O error with the code and text TensorFlow gives it.

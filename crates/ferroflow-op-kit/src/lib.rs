@@ -15,6 +15,7 @@ pub mod parallel;
 pub mod philox;
 pub mod prelude;
 pub mod protobuf;
+pub mod record_log;
 pub mod siphash;
 pub mod tensor_arithmetic;
 pub mod tensor_proto;

@@ -82,7 +82,7 @@ impl RecordWriter {
     ) -> Result<RecordWriter> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|e| file_error(&name, &e))?;
+        let file = ferroflow_core::files::create(path).map_err(|e| file_error(&name, &e))?;
         let file = BufWriter::with_capacity(256 << 10, file);
         let to: Box<dyn Finish> = match compression {
             RecordCompression::None => Box::new(file),

@@ -4,6 +4,8 @@
 
 mod checkpoint_files;
 mod data;
+#[doc(hidden)]
+pub mod fuzzing;
 mod io;
 mod parse;
 mod sparse;

@@ -2,6 +2,7 @@
 
 mod bmp;
 mod boxes;
+mod claimed;
 mod colour;
 mod combined_suppression;
 mod contrast;
@@ -22,6 +23,8 @@ mod resize_nearest;
 mod sample_box;
 mod scale_translate;
 mod suppression;
+
+pub(crate) use decode::fuzz;
 
 use crate::prelude::*;
 

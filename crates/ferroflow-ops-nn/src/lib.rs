@@ -1,6 +1,8 @@
 //! Ops of neural networks, of images and of quantized tensors.
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
 mod nn;
 mod quantize;

@@ -163,12 +163,20 @@ impl<P: Propagator> Run<P> {
     }
 
     /// Runs nodes until none is ready on this thread. Holds one count of `outstanding`.
-    fn work(self: Arc<Self>, mut queue: Vec<P::Ready>, scope: &InlineScope) {
+    fn work(self: Arc<Self>, queue: Vec<P::Ready>, scope: &InlineScope) {
+        if self.step.memory.run(|| self.run_ready(queue, scope)) {
+            self.count_down(scope);
+        }
+    }
+
+    /// The same. Returns whether this thread still holds the count.
+    fn run_ready(self: &Arc<Self>, mut queue: Vec<P::Ready>, scope: &InlineScope) -> bool {
         let mut outputs = Outputs::new();
         let mut alone = SHARE_EVERY;
         let has_budget = scope.has_budget();
         if has_budget && !scope.admits_nodes(queue.len()) {
-            return self.hand_over(queue);
+            self.clone().hand_over(queue);
+            return false;
         }
         while let Some(mut ready) = queue.pop() {
             if self.is_stopped(scope) {
@@ -186,11 +194,17 @@ impl<P: Propagator> Run<P> {
                 self.finish_dead(node, ready, &mut queue);
                 continue;
             }
+            if node.does_io && (scope.thread() != ThreadKind::Blocking || !queue.is_empty()) {
+                self.outstanding.fetch_add(1, Ordering::Relaxed);
+                self.clone().run_io(ready);
+                continue;
+            }
             if has_budget {
                 let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
                 if !scope.admit(node.cost.nanos(bytes)) {
                     queue.push(ready);
-                    return self.hand_over(queue);
+                    self.clone().hand_over(queue);
+                    return false;
                 }
             } else if node.cost.is_worth_a_thread() && !queue.is_empty() {
                 self.outstanding.fetch_add(1, Ordering::Relaxed);
@@ -208,7 +222,7 @@ impl<P: Propagator> Run<P> {
             outputs.clear();
         }
         drop(queue);
-        self.count_down(scope);
+        true
     }
 
     fn is_stopped(self: &Arc<Self>, scope: &InlineScope) -> bool {
@@ -246,6 +260,33 @@ impl<P: Propagator> Run<P> {
         let threads = self.step.threads.clone();
         threads.spawn(Box::new(move || {
             self.work(queue, &InlineScope::new(ThreadKind::Compute));
+        }));
+    }
+
+    /// Runs a node that may block on a thread where that is allowed. Takes over a count. The nodes
+    /// that it makes ready go back to the compute threads.
+    fn run_io(self: Arc<Self>, ready: P::Ready) {
+        let threads = self.step.threads.clone();
+        threads.spawn_blocking(Box::new(move || {
+            let scope = InlineScope::new(ThreadKind::Blocking);
+            let (mut queue, mut outputs) = (Vec::new(), Outputs::new());
+            if !self.is_stopped(&scope) {
+                let node = &self.plan.nodes[P::node(&ready) as usize];
+                let ran = self.step.memory.run(|| self.run_node(node, ready, &mut outputs, &scope));
+                match ran {
+                    Ran::Done(ready) => {
+                        let given = if P::is_dead(&ready) { None } else { Some(&mut outputs[..]) };
+                        self.values().complete(&self.plan, ready, given, &mut queue);
+                    }
+                    Ran::Failed(e) => self.fail(node, e, &scope),
+                    Ran::Started => {}
+                }
+            }
+            drop(outputs);
+            match queue.is_empty() {
+                true => self.count_down(&scope),
+                false => self.hand_over(queue),
+            }
         }));
     }
 

@@ -28,7 +28,7 @@ impl NodeCost {
         // A node with effects computes if it works on a variable, and does I/O otherwise.
         let has_variable =
             node.input_types.first().is_some_and(|t| t.is_ref || t.dtype == DType::Resource);
-        match node.op.is_pure() || has_variable {
+        match (node.op.is_pure() || has_variable) && !node.op.does_io {
             true => NodeCost::Measured(AtomicU32::new(FIRST_ESTIMATE)),
             false => NodeCost::Expensive,
         }

@@ -47,6 +47,8 @@ pub(crate) struct PlanNode {
     pub pending: u32,
     pub kind: NodeKind,
     pub cost: NodeCost,
+    /// It may block, so it runs on a thread where that is allowed.
+    pub does_io: bool,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
     /// An alias of the variable that it takes: a consumer reads the variable when it runs.
@@ -206,6 +208,7 @@ impl Plan {
                 },
                 kind,
                 cost: NodeCost::of(node),
+                does_io: node.op.does_io,
                 derefs: !is_result && variables.reads_alias(graph, id),
                 passes_ref: variables.is_alias(id),
                 ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),

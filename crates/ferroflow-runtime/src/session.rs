@@ -18,8 +18,8 @@ use compiled::{Compiled, How, Signature};
 pub use distributed::{Distribute, DistributedPartialRun, DistributedStep, SessionScope};
 use ferroflow_core::inline::may_compile_inline;
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, Error, HashMap, InlineScope, Resources, Result, StepCtx,
-    StepStats, Tensor, ThreadKind, bail, ensure, err,
+    CancelToken, Collectives, DeviceInfo, Error, HashMap, InlineScope, MemoryOwner, Resources,
+    Result, StepCtx, StepStats, Tensor, ThreadKind, bail, ensure, err, limits,
 };
 use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned};
 use ferroflow_graph::{GraphDef, GraphIr, Node, RunMetadata, Versions};
@@ -119,6 +119,7 @@ pub struct TaskSession {
     /// Runs the steps that need other tasks.
     distribute: Option<Arc<dyn Distribute>>,
     resources: Arc<Resources>,
+    memory: Arc<MemoryOwner>,
     collectives: Arc<dyn Collectives>,
     functions: Arc<FunctionRuntime>,
     kernels: Arc<KernelCache>,
@@ -144,7 +145,8 @@ impl TaskSession {
         options: SessionOptions,
     ) -> Result<TaskSession> {
         check_versions(&graph.versions)?;
-        let SessionScope { own, others, distribute, resources, kernels, collectives } = scope;
+        let SessionScope { own, others, distribute, resources, memory, kernels, collectives } =
+            scope;
         ensure!(!own.is_empty(), Internal, "a session needs a device");
         let functions =
             FunctionRuntime::new(task.catalog.clone(), own[0].clone(), task.threads.clone());
@@ -155,6 +157,7 @@ impl TaskSession {
             own,
             distribute,
             resources,
+            memory,
             collectives,
             functions,
             kernels,
@@ -385,6 +388,7 @@ impl TaskSession {
             resources: self.resources.clone(),
             step_resources: Arc::new(Resources::new()),
             cancel,
+            memory: self.memory.clone(),
             threads: self.task.threads.clone(),
             collectives: self.collectives.clone(),
             stats,
@@ -402,7 +406,13 @@ impl TaskSession {
                 _ => return ready.clone(),
             }
         }
-        let slot = self.compiled.lock().entry(signature.clone()).or_default().clone();
+        let slot = {
+            let mut compiled = self.compiled.lock();
+            if !compiled.contains_key(&signature) {
+                limits().graphs.admit(compiled.len() + 1, "the session")?;
+            }
+            compiled.entry(signature.clone()).or_default().clone()
+        };
         let result = slot.get_or_init(|| self.compile(&signature).map(Arc::new)).clone();
         if result.is_err() {
             let mut compiled = self.compiled.lock();

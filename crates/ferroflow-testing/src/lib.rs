@@ -8,6 +8,7 @@ pub mod child;
 mod evaluate;
 mod finite_differences;
 pub mod fuzz;
+mod fuzz_bytes;
 mod graph;
 pub mod needs;
 mod on_device;
@@ -19,6 +20,7 @@ pub mod trials;
 
 pub use check::{Check, assert_close};
 pub use evaluate::evaluate;
+pub use fuzz_bytes::fuzz_bytes;
 pub use graph::{GraphBuilder, Literal, func, function, graph};
 pub use op_checker::OpChecker;
 pub use standalone_step::standalone_step;

@@ -1,8 +1,8 @@
 //! A step for a single kernel, without an executor and other nodes.
 
 use ferroflow_core::{
-    CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Resources,
-    Result, Spawn, StepCtx, err,
+    CancelToken, Error, InlineScope, MemoryOwner, Received, RecvDone, Rendezvous, RendezvousKey,
+    Resources, Result, Spawn, StepCtx, err,
 };
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ pub fn standalone_step(resources: Arc<Resources>) -> Arc<StepCtx> {
         resources,
         step_resources: Arc::new(Resources::new()),
         cancel: CancelToken::new(),
+        memory: MemoryOwner::unlimited(),
         threads: Arc::new(PlainThreads),
         collectives: Arc::new(ferroflow_core::SingleDeviceCollectives),
         stats: None,

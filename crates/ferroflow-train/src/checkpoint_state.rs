@@ -1,7 +1,8 @@
 //! The file `checkpoint`, which lists the checkpoints of a directory in TensorFlow's text format.
 
 use crate::events::file_error;
-use ferroflow_core::{Result, bail};
+use ferroflow_core::{Result, bail, files};
+use std::io::Write;
 use std::path::Path;
 
 /// The checkpoints of a directory, oldest first.
@@ -90,12 +91,18 @@ fn unquoted(dir: &Path, text: &str) -> String {
     dir.join(text).display().to_string()
 }
 
-/// Writes a file atomically: under another name first, then by a rename.
+/// Writes a file atomically: under another name first, then by a rename. Both reach the disk.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = path.with_extension(format!("tmp{}", fastrand::u64(..)));
-    let write = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
-    write.map_err(|e| {
-        let _ = std::fs::remove_file(&temporary);
+    let write = || {
+        let mut file = files::create(&temporary)?;
+        file.write_all(bytes)?;
+        files::sync_file(&file)?;
+        files::rename(&temporary, path)?;
+        files::sync_folder(path)
+    };
+    write().map_err(|e| {
+        let _ = files::remove_file(&temporary);
         file_error(path, &e)
     })
 }

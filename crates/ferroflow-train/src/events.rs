@@ -2,11 +2,11 @@
 
 use crate::graph::Graph;
 use crate::wire::{self, Event, EventBody};
-use ferroflow_core::{Error, Result, Tensor, ensure, err};
+use ferroflow_core::{Error, Result, Tensor, ensure, err, files};
 use ferroflow_graph::RunMetadata;
-use ferroflow_op_kit::tfrecord::{masked_crc, write_record};
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use ferroflow_op_kit::record_log::RecordLog;
+use ferroflow_op_kit::tfrecord::masked_crc;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,8 +24,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// ```
 pub struct EventWriter {
     path: PathBuf,
-    file: BufWriter<File>,
+    log: RecordLog,
+    /// Whether the last write failed, which was logged.
+    is_failing: bool,
 }
+
+/// Events are written when there are this many bytes of them.
+const WRITE_FROM: usize = 8 << 10;
 
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
@@ -35,7 +40,7 @@ impl EventWriter {
     /// Creates an event file in `dir`, and `dir` if it does not exist.
     pub fn create(dir: impl AsRef<Path>) -> Result<EventWriter> {
         let dir = dir.as_ref();
-        std::fs::create_dir_all(dir).map_err(|e| file_error(dir, &e))?;
+        files::create_dir_all(dir).map_err(|e| file_error(dir, &e))?;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim();
         let host = if host.is_empty() { "localhost" } else { host };
@@ -44,8 +49,9 @@ impl EventWriter {
         let name =
             format!("events.out.tfevents.{seconds:010}.{host}.{}.{salt}", std::process::id());
         let path = dir.join(name);
-        let file = File::create_new(&path).map_err(|e| file_error(&path, &e))?;
-        let mut writer = EventWriter { path, file: BufWriter::new(file) };
+        let file = files::create_new(&path).map_err(|e| file_error(&path, &e))?;
+        let log = RecordLog::new(path.display().to_string(), file);
+        let mut writer = EventWriter { path, log, is_failing: false };
         writer.add(0, EventBody::Version)?;
         writer.flush()?;
         Ok(writer)
@@ -92,14 +98,33 @@ impl EventWriter {
         self.add(step, EventBody::Checkpoint(path))
     }
 
-    /// Flushes all events to the file.
+    /// Flushes all events to the file. After an error, such as a full disk, the file has only whole
+    /// events, and the others are tried again with the next ones.
     pub fn flush(&mut self) -> Result<()> {
-        self.file.flush().map_err(|e| file_error(&self.path, &e))
+        self.log.flush()
     }
 
+    /// Adds an event. A full disk does not fail it: training is worth more than its events.
     fn add(&mut self, step: i64, body: EventBody<'_>) -> Result<()> {
-        let record = wire::encode_event(now(), step, body)?;
-        write_record(&mut self.file, &record).map_err(|e| file_error(&self.path, &e))
+        self.log.add(&wire::encode_event(now(), step, body)?);
+        if self.log.pending() < WRITE_FROM {
+            return Ok(());
+        }
+        let flushed = self.log.flush();
+        if let Err(e) = &flushed
+            && !self.is_failing
+        {
+            tracing::warn!("cannot write events: {}", e.message());
+        }
+        self.is_failing = flushed.is_err();
+        Ok(())
+    }
+}
+
+impl Drop for EventWriter {
+    fn drop(&mut self) {
+        // Reported before, if it failed then too.
+        let _ = self.log.flush();
     }
 }
 
@@ -107,10 +132,15 @@ impl EventWriter {
 pub fn read_events(path: impl AsRef<Path>) -> Result<Vec<Event>> {
     let path = path.as_ref();
     let mut bytes = Vec::new();
-    let mut file = File::open(path).map_err(|e| file_error(path, &e))?;
+    let mut file = files::open(path).map_err(|e| file_error(path, &e))?;
     file.read_to_end(&mut bytes).map_err(|e| file_error(path, &e))?;
+    parse_events(path, &bytes)
+}
+
+/// The events in the bytes of a file.
+pub(crate) fn parse_events(path: &Path, bytes: &[u8]) -> Result<Vec<Event>> {
     let mut events = Vec::new();
-    let mut rest = bytes.as_slice();
+    let mut rest = bytes;
     while let Some((header, tail)) = rest.split_first_chunk::<12>() {
         let (length, sum) = header.split_at(8);
         let sum = u32::from_le_bytes(sum.try_into().unwrap_or_default());

@@ -20,6 +20,8 @@ mod example;
 pub mod feature_column;
 mod fetch;
 mod function;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gradient;
 mod graph;
 mod graph_def_session;

@@ -7,7 +7,7 @@ use crate::fetch::{Feeds, Fetch, Scalar};
 use crate::graph::Graph;
 use crate::hooks::{Hook, Ran};
 use crate::output::{Operation, Output};
-use crate::saver::{Saver, checkpoint_to_go_on_from, latest_checkpoint};
+use crate::saver::{Saver, latest_checkpoint, restore_latest};
 use crate::session::Session;
 use crate::step::StepOptions;
 use crate::sync_replicas::{Chief, SyncTraining};
@@ -331,12 +331,27 @@ impl MonitoredSession {
         }
         if self.saver.is_some() && self.is_time_to_save(step) {
             self.saved_at = Instant::now();
-            match self.training.in_background {
-                true => self.start_saving(step)?,
-                false => drop(self.save()?),
-            }
+            let saved = match self.training.in_background {
+                true => self.start_saving(step),
+                false => self.save().map(|_| ()),
+            };
+            self.go_on_without(saved, step)?;
         }
         Ok(value)
+    }
+
+    /// Lets training go on if a checkpoint could not be written, for example because the disk is
+    /// full. The next one is tried at its time. A lost session is an error.
+    fn go_on_without(&mut self, saved: Result<()>, step: i64) -> Result<()> {
+        match saved {
+            Err(e) if is_lost(&e) => Err(e),
+            Err(e) => {
+                tracing::warn!("cannot save a checkpoint at step {step}: {}", e.message());
+                self.last_saved = step;
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     fn is_time_to_save(&self, step: i64) -> bool {
@@ -363,7 +378,9 @@ impl MonitoredSession {
         self.saved = Some(step);
         if let Some(events) = &mut self.events {
             events.checkpoint(&path, step)?;
-            events.flush()?;
+            if let Err(e) = events.flush() {
+                tracing::warn!("cannot write events: {}", e.message());
+            }
         }
         for hook in &mut self.training.hooks {
             hook.saved(&path, step)?;
@@ -441,10 +458,7 @@ impl MonitoredSession {
             restored = match (&self.saver, &self.training.dir) {
                 (Some(saver), Some(dir)) => {
                     saver.saver().recover(dir);
-                    match checkpoint_to_go_on_from(dir)? {
-                        Some(path) => saver.saver().restore(&session, &path).map(|()| true)?,
-                        None => false,
-                    }
+                    restore_latest(saver.saver(), &session, dir)?
                 }
                 _ => false,
             };
@@ -549,7 +563,7 @@ pub(crate) fn after(wait: Duration) -> Instant {
 }
 
 /// Whether an error means that a server failed and may come back.
-fn is_lost(error: &Error) -> bool {
+pub(crate) fn is_lost(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Aborted)
 }
 

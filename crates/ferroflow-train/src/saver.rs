@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::value::strings;
 use crate::variable::Variable;
 use crate::wire::SaverNodes;
-use ferroflow_core::{Code, Result, ensure};
+use ferroflow_core::{Code, Error, Result, ensure};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -183,24 +183,48 @@ pub fn latest_checkpoint(dir: impl AsRef<Path>) -> Option<String> {
     Path::new(&format!("{latest}.index")).exists().then(|| latest.to_string())
 }
 
-/// The latest existing checkpoint, to continue from; `None` if there is none. A list that cannot be
-/// read is an error: otherwise a short disk failure would restart a job from the beginning.
-pub(crate) fn checkpoint_to_go_on_from(dir: &Path) -> Result<Option<String>> {
+/// Restores the latest checkpoint of `dir` that is intact. Returns false if there is none at all. A
+/// damaged checkpoint is reported, and the one before is tried; it is an error if all are damaged.
+pub(crate) fn restore_latest(saver: &Saver, session: &Session, dir: &Path) -> Result<bool> {
+    let mut damage: Option<Error> = None;
+    for path in checkpoints_to_go_on_from(dir)? {
+        match saver.restore(session, &path) {
+            Ok(()) => return Ok(true),
+            Err(e) if matches!(e.code(), Code::DataLoss | Code::OutOfRange | Code::NotFound) => {
+                tracing::warn!(
+                    "cannot restore checkpoint {path}, trying the one before: {}",
+                    e.message()
+                );
+                damage.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    match damage {
+        None => Ok(false),
+        Some(e) => Err(e.context(format!("no checkpoint of {} can be restored", dir.display()))),
+    }
+}
+
+/// The existing checkpoints to continue from, the latest first. A list that cannot be read is an
+/// error: otherwise a short disk failure would restart a job from the beginning.
+fn checkpoints_to_go_on_from(dir: &Path) -> Result<Vec<String>> {
     let state = match CheckpointState::read(dir) {
-        Err(e) if e.code() == Code::NotFound => return Ok(None),
+        Err(e) if e.code() == Code::NotFound => return Ok(Vec::new()),
         state => state?,
     };
     let is_there = |path: &str| {
         let index = PathBuf::from(format!("{path}.index"));
         index.try_exists().map_err(|e| crate::events::file_error(&index, &e))
     };
+    let mut found = Vec::new();
     for path in state.newest_first() {
-        if is_there(path)? {
-            return Ok(Some(path.to_string()));
+        match is_there(path)? {
+            true => found.push(path.to_string()),
+            false => tracing::warn!("checkpoint {path} is listed but does not exist"),
         }
-        tracing::warn!("checkpoint {path} is listed but does not exist");
     }
-    Ok(None)
+    Ok(found)
 }
 
 fn parent(path: &Path) -> PathBuf {
@@ -372,17 +396,45 @@ mod tests {
     #[test]
     fn a_job_continues_from_the_latest_existing_checkpoint() {
         let dir = temporary("go-on");
-        assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), None);
+        assert_eq!(checkpoints_to_go_on_from(&dir).unwrap(), [] as [String; 0]);
         let g = graph();
         g.variable("w", 0.0);
         let (saver, s) = (Saver::new(&g), initialized(&g).unwrap());
         let [first, second] = [1, 2].map(|step| saver.save(&s, dir.join("m"), Some(step)).unwrap());
-        assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), Some(second.clone()));
+        assert_eq!(checkpoints_to_go_on_from(&dir).unwrap(), [second.clone(), first.clone()]);
         std::fs::remove_file(format!("{second}.index")).unwrap();
-        assert_eq!(checkpoint_to_go_on_from(&dir).unwrap(), Some(first));
+        assert_eq!(checkpoints_to_go_on_from(&dir).unwrap(), [first]);
         std::fs::write(dir.join("checkpoint"), "").unwrap();
-        let e = checkpoint_to_go_on_from(&dir).unwrap_err();
+        let e = checkpoints_to_go_on_from(&dir).unwrap_err();
         assert!(e.message().contains("names no checkpoint"), "{e}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
+        let dir = temporary("damaged");
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let (saver, s) = (Saver::new(&g), initialized(&g).unwrap());
+        assert!(!restore_latest(&saver, &s, &dir).unwrap());
+        let saved: Vec<String> = [1.0f32, 2.0, 3.0]
+            .into_iter()
+            .enumerate()
+            .map(|(step, value)| {
+                s.run(&w.assign(value)).unwrap();
+                saver.save(&s, dir.join("m"), Some(step as i64)).unwrap()
+            })
+            .collect();
+        // A torn index, and data that lack their end.
+        let index = format!("{}.index", saved[2]);
+        let bytes = std::fs::read(&index).unwrap();
+        std::fs::write(&index, &bytes[..bytes.len() / 2]).unwrap();
+        std::fs::write(format!("{}.data-00000-of-00001", saved[1]), b"").unwrap();
+        assert!(restore_latest(&saver, &s, &dir).unwrap());
+        assert_eq!(s.run(w.scalar::<f32>()).unwrap(), 1.0);
+        std::fs::write(format!("{}.data-00000-of-00001", saved[0]), b"").unwrap();
+        let e = restore_latest(&saver, &s, &dir).unwrap_err();
+        assert!(e.message().contains("can be restored"), "{e}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

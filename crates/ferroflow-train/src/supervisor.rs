@@ -2,7 +2,7 @@
 //! program runs its own steps.
 
 use crate::graph::Graph;
-use crate::monitored::{MonitoredSession, MonitoredTraining, after};
+use crate::monitored::{MonitoredSession, MonitoredTraining, after, is_lost};
 use crate::output::Output;
 use crate::session::Session;
 use ferroflow_core::{Result, err};
@@ -152,8 +152,12 @@ fn supervise(
             save_at = after(save_every);
             done = done.and_then(|()| monitored.save().map(|_| ()));
         }
-        if done.is_err() {
-            return (monitored, done);
+        match done {
+            Err(e) if !is_lost(&e) => {
+                tracing::warn!("cannot save a checkpoint or a summary: {}", e.message());
+            }
+            Err(e) => return (monitored, Err(e)),
+            Ok(()) => {}
         }
     }
     (monitored, Ok(()))

@@ -9,6 +9,7 @@ mod dependencies;
 mod doc_links;
 mod doc_paths;
 mod environment;
+mod file_access;
 mod forbid_unsafe;
 mod lock_guards;
 mod markdown;
@@ -113,6 +114,11 @@ const RULES: &[Rule] = &[
         name: "environment",
         about: "FERROFLOW_* variables are those on the reference page",
         check: environment::check,
+    },
+    Rule {
+        name: "file-access",
+        about: "ops use files through ferroflow_core::files",
+        check: file_access::check,
     },
     Rule {
         name: "missing-docs",

@@ -2,7 +2,9 @@
 //! payload of a tensor is sent from and read into the tensor's own memory.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use ferroflow_core::{Code, DType, Error, Received, Result, Shape, Tensor, bail, ensure, err};
+use ferroflow_core::{
+    Code, DType, Error, IncomingTensor, Received, Result, Shape, Tensor, bail, ensure, err,
+};
 use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 
@@ -114,10 +116,10 @@ impl FrameHead {
         Ok(FrameRest { shape: Shape::from_dims(&shape)?, name: name.to_string() })
     }
 
-    /// Allocates the tensor of a frame, whose elements follow. Its size must be that of the
-    /// payload.
-    pub fn tensor(&self, shape: Shape) -> Result<Tensor> {
-        Tensor::alloc(self.plain_dtype(&shape)?, shape)
+    /// The tensor of a frame, whose elements follow. Its size must be that of the payload. It takes
+    /// memory as the elements arrive.
+    pub fn tensor(&self, shape: Shape) -> Result<IncomingTensor> {
+        IncomingTensor::new(self.plain_dtype(&shape)?, shape)
     }
 
     /// The dtype of a plain tensor. An error unless the payload fills `shape`.
@@ -312,14 +314,6 @@ pub(super) fn parse_proto(payload: Bytes) -> Result<Received> {
     Ok(Received::Live(tensor))
 }
 
-/// Replaces received bytes that are invalid for the dtype.
-pub(super) fn sanitize(tensor: &mut Tensor) -> Result<()> {
-    if tensor.dtype() == DType::Bool {
-        tensor.bytes_mut()?.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,8 +333,10 @@ mod tests {
             let (head, rest, payload) = read(&frame);
             assert_eq!((head.kind, head.id, &*rest.name), (FrameKind::Plain, 9, "key"));
             let mut back = head.tensor(rest.shape).unwrap();
-            back.bytes_mut().unwrap().copy_from_slice(&payload);
-            assert_eq!(back, tensor);
+            if let Some(piece) = back.next_piece().unwrap() {
+                piece.copy_from_slice(&payload);
+            }
+            assert_eq!(back.finish().unwrap(), tensor);
         }
         let strings = Tensor::from_strings([2], vec!["a".into(), "bc".into()]).unwrap();
         let (head, _, payload) =

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
 /// The protocol version. It changes with the handshake or the frames; both sides must have the
 /// same.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The limit of a greeting.
 const MAX_HELLO: usize = 64 << 10;
 
@@ -61,9 +61,9 @@ impl LinkHello {
         body.put_u8(self.purpose as u8);
         body.put_slice(&self.token);
         put_text(&mut body, &self.task);
-        let blocks = self.blocks.as_ref().map_or(("", 0, 0), |m| (&m.path, m.len, m.mark));
-        let (path, len, mark) = blocks;
-        put_text(&mut body, path);
+        let blocks = self.blocks.as_ref().map_or(("", 0, 0), |m| (&m.name, m.len, m.mark));
+        let (name, len, mark) = blocks;
+        put_text(&mut body, name);
         body.put_u64_le(len);
         body.put_u64_le(mark);
         put_numbers(&mut body, &self.incarnations);
@@ -88,11 +88,11 @@ impl LinkHello {
         let mut token = Token::default();
         body.try_copy_to_slice(&mut token).ok()?;
         let task = text(body)?;
-        let path = text(body)?;
+        let name = text(body)?;
         let len = body.try_get_u64_le().ok()?;
         let mark = body.try_get_u64_le().ok()?;
         let incarnations = numbers(body)?;
-        let blocks = (!path.is_empty()).then_some(BlockMemory { path, len, mark });
+        let blocks = (!name.is_empty()).then_some(BlockMemory { name, len, mark });
         Some(LinkHello { purpose, token, task, incarnations, blocks })
     }
 }
@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn greetings_round_trip() {
-        let memory = BlockMemory { path: "/proc/1/fd/2".into(), len: 77, mark: 78 };
+        let memory = BlockMemory { name: "memory".into(), len: 77, mark: 78 };
         for blocks in [None, Some(memory)] {
             let hello = LinkHello {
                 purpose: ConnectionPurpose::Bulk,
@@ -223,7 +223,7 @@ mod tests {
             let mut from: BoxRead = Box::new(bytes);
             assert!(LinkHello::receive(&mut from).await.is_err());
         }
-        for body in [&b""[..], b"\x02\0\0\0\0", b"\x03\0\0\0\x07", &[3, 0, 0, 0, 0, 1, 2]] {
+        for body in [&b""[..], b"\x02\0\0\0\0", b"\x04\0\0\0\x07", &[4, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(LinkHello::parse(body), None);
         }
     }

@@ -7,7 +7,7 @@ use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::incarnation_of;
 use crate::net::{Halves, NetStream};
-use crate::part::PartOutput;
+use crate::part::{PartDone, PartOutput};
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_core::{
@@ -32,7 +32,10 @@ pub(crate) async fn serve(
     let greeted = tokio::time::timeout(GREETING, LinkHello::receive(&mut read)).await;
     let hello =
         greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and sent nothing"))??;
-    let admitted = admit(&hello, own, local.is_some());
+    let admitted = match admit(&hello, own) {
+        Ok(()) => Ok(map_blocks(&hello, own, local.is_some()).await),
+        Err(e) => Err(e),
+    };
     let answer = match &admitted {
         Ok(blocks) => Ok(Welcome {
             takes_blocks: blocks.is_some(),
@@ -78,21 +81,24 @@ pub(crate) async fn serve(
     ended
 }
 
-/// Checks the token of a caller. Maps its shared memory if the caller is on this host and the
-/// memory can be mapped.
-fn admit(hello: &LinkHello, own: &Identity, is_local: bool) -> Result<Option<Arc<BlockReader>>> {
+/// Checks the token of a caller.
+fn admit(hello: &LinkHello, own: &Identity) -> Result<()> {
     ensure!(
         hello.token == own.token && own.path != DataPath::Grpc,
         PermissionDenied,
         "another task answered; the intended one may have restarted"
     );
-    let blocks = hello.blocks.as_ref().filter(|_| is_local && own.path == DataPath::Auto);
-    // Without shared memory values come over the connection. Another user's memory, for example,
-    // cannot be mapped.
-    Ok(blocks.and_then(|memory| {
-        let opened = BlockReader::open(memory);
-        opened.inspect_err(|e| tracing::debug!(task = hello.task, "{e}")).ok()
-    }))
+    Ok(())
+}
+
+/// Maps the shared memory of a caller on this host. Without it values come over the connection:
+/// another user's memory, for example, is not mapped.
+async fn map_blocks(hello: &LinkHello, own: &Identity, is_local: bool) -> Option<Arc<BlockReader>> {
+    let memory = hello.blocks.clone().filter(|_| is_local && own.path == DataPath::Auto)?;
+    // The caller may never hand it over.
+    let opened = tokio::task::spawn_blocking(move || BlockReader::open(&memory)).await;
+    let opened = opened.unwrap_or_else(|e| Err(err!(Internal, "mapping memory failed: {e}")));
+    opened.inspect_err(|e| tracing::debug!(task = hello.task, "{e}")).ok()
 }
 
 struct IncomingLink {
@@ -200,10 +206,7 @@ impl IncomingLink {
                 frame::parse_proto(payload.into())
             }
             _ => match head.tensor(rest.shape) {
-                Ok(mut tensor) => {
-                    self.reader.read_into(tensor.bytes_mut()?).await?;
-                    frame::sanitize(&mut tensor).map(|()| Received::Live(tensor))
-                }
+                Ok(tensor) => self.reader.tensor(tensor).await?.map(Received::Live),
                 // Out of memory: fail this step, keep the connection.
                 Err(e) => {
                     self.reader.skip(head.payload).await?;
@@ -279,13 +282,74 @@ fn cancelled(step_id: i64) -> Error {
     err!(Cancelled, "Step {step_id} was cancelled").derived()
 }
 
+/// Reads a greeting, then frames, from bytes of any kind.
+pub(crate) async fn fuzz(data: &[u8]) {
+    struct Ignore;
+    impl Receiver for Ignore {
+        fn connected(&self, _: &Arc<LinkSource>) {}
+        fn lost(&self, _: &Arc<LinkSource>, _: &Error) {}
+        fn arrived(&self, _: i64, _: &str, _: Result<Received>, _: &InlineScope) {}
+        fn room(&self, _: i64) -> Option<crate::rpc::BoxFuture<()>> {
+            None
+        }
+        fn way_back(&self, _: &LinkSource) -> Option<Arc<Link>> {
+            None
+        }
+        fn run(&self, _: LinkPart<'_>, _: CancelToken, scope: &InlineScope, done: PartDone) {
+            done(Err(err!(Unimplemented, "no part runs here")), scope);
+        }
+        fn abandon(&self, _: i64) {}
+        fn clean_up(&self, _: i64) {}
+        fn link_lost(&self, _: u64, _: &str, _: &Error) {}
+    }
+    let mut greeting: crate::net::BoxRead = Box::new(std::io::Cursor::new(data.to_vec()));
+    let _ = LinkHello::receive(&mut greeting).await;
+    let receiver: Arc<dyn Receiver> = Arc::new(Ignore);
+    let source = Arc::new(LinkSource { task: "fuzz".into(), incarnations: vec![1] });
+    let reader = FrameReader::new(Box::new(std::io::Cursor::new(data.to_vec())));
+    let outbox = Outbox::new(Box::new(tokio::io::sink()), false);
+    let mut incoming = IncomingLink { reader, blocks: None, source, receiver };
+    let calls = Arc::new(IncomingCalls {
+        outbox,
+        source: incoming.source.clone(),
+        receiver: incoming.receiver.clone(),
+        way_back: Mutex::default(),
+        local: None,
+        running: Mutex::default(),
+    });
+    let _ = incoming.take_all(&calls, &mut HashSet::default()).await;
+}
+
+/// Frames of every kind, as a link sends them.
+pub(crate) fn samples() -> Vec<Vec<u8>> {
+    let key = "/job:ps/replica:0/task:0/device:CPU:0;0000000000000001;/job:w/replica:0/task:0/device:CPU:0;x;0:0";
+    let texts = Tensor::from_strings([2], vec!["a".into(), "bc".into()]);
+    let values = [
+        Received::Live(Tensor::vector(&[1.5f32; 40])),
+        Received::Live(Tensor::scalar(true)),
+        Received::Live(texts.expect("two strings")),
+        Received::Dead,
+    ];
+    let part = LinkPart { step_id: 5, session: "session", graph: "graph" };
+    let mut frames: Vec<LinkFrame> =
+        values.iter().filter_map(|value| LinkFrame::value(5, key, value).ok()).collect();
+    frames.push(LinkFrame::run(1, &part));
+    frames.push(LinkFrame::ran(1, &Err(err!(Aborted, "why"))));
+    frames.push(LinkFrame::cancel(1));
+    frames.push(LinkFrame::clean_up(5));
+    let one = |frame: &LinkFrame| [&frame.head[..], &frame.payload[..]].concat();
+    let mut all: Vec<Vec<u8>> = frames.iter().map(one).collect();
+    all.push(all.concat());
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ferroflow_collective::blocks::{BlockMemory, BlockWriter};
 
-    #[test]
-    fn shared_memory_is_accepted_only_from_this_host() {
+    #[tokio::test]
+    async fn shared_memory_is_accepted_only_from_this_host() {
         let own = Identity {
             task: "/job:ps/replica:0/task:0".into(),
             incarnations: vec![1],
@@ -301,10 +365,11 @@ mod tests {
             incarnations: vec![2],
             blocks: Some(blocks),
         };
-        let memory = writer.memory();
-        let other = BlockMemory { mark: !memory.mark, ..memory.clone() };
-        assert!(admit(&hello(memory.clone()), &own, true).unwrap().is_some());
-        assert!(admit(&hello(memory), &own, false).unwrap().is_none());
-        assert!(admit(&hello(other), &own, true).unwrap().is_none());
+        let memory = || writer.offer().unwrap();
+        let other = BlockMemory { mark: !memory().mark, ..memory() };
+        assert!(admit(&hello(memory()), &own).is_ok());
+        assert!(map_blocks(&hello(memory()), &own, true).await.is_some());
+        assert!(map_blocks(&hello(memory()), &own, false).await.is_none());
+        assert!(map_blocks(&hello(other), &own, true).await.is_none());
     }
 }

@@ -144,12 +144,13 @@ impl Links {
         let blocks = (is_local && self.own.path == DataPath::Auto)
             .then(|| BlockWriter::create(BLOCKS))
             .and_then(|made| made.inspect_err(|e| tracing::debug!("{e}")).ok());
+        let offered = blocks.as_ref().and_then(|blocks| blocks.offer().ok());
         let hello = LinkHello {
             purpose: ConnectionPurpose::Main,
             token: offer.token,
             task: self.own.task.clone(),
             incarnations: self.own.incarnations.clone(),
-            blocks: blocks.as_ref().map(BlockWriter::memory),
+            blocks: offered,
         };
         let greeted = Greeted { main, bulk, blocks };
         let (link, driving) = Link::open(greeted, hello, &slot.address).await?;

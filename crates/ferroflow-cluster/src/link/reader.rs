@@ -2,7 +2,7 @@
 
 use super::frame::{FrameHead, FrameRest, HEAD};
 use crate::net::BoxRead;
-use ferroflow_core::{Error, Result, err};
+use ferroflow_core::{Error, IncomingTensor, Result, Tensor, err};
 use tokio::io::AsyncReadExt;
 
 /// Heads, names and small payloads are read through a buffer of this size.
@@ -47,10 +47,35 @@ impl FrameReader {
         rest
     }
 
-    /// Reads a short payload.
+    /// Reads the elements of a tensor. The inner error says that there is no memory for them; then
+    /// they are skipped.
+    pub async fn tensor(&mut self, mut tensor: IncomingTensor) -> Result<Result<Tensor>> {
+        loop {
+            let missing = tensor.missing();
+            match tensor.next_piece() {
+                Ok(Some(piece)) => self.read_into(piece).await?,
+                Ok(None) => return Ok(tensor.finish()),
+                Err(e) => {
+                    self.skip(missing as u64).await?;
+                    return Ok(Err(e));
+                }
+            }
+        }
+    }
+
+    /// Reads a payload that is not a plain tensor. It takes memory as it arrives.
     pub async fn bytes(&mut self, len: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; len];
-        self.read_into(&mut bytes).await?;
+        let mut bytes = Vec::new();
+        while bytes.len() < len {
+            let from = bytes.len();
+            // Twice as much each time, so that few bytes are copied again.
+            let to = len.min(from.max(BUFFER) + from);
+            bytes
+                .try_reserve_exact(to - from)
+                .map_err(|_| err!(ResourceExhausted, "no memory for a message of {len} bytes"))?;
+            bytes.resize(to, 0);
+            self.read_into(&mut bytes[from..]).await?;
+        }
         Ok(bytes)
     }
 
@@ -144,9 +169,8 @@ mod tests {
                     reader.skip(head.payload).await.unwrap();
                     continue;
                 }
-                let mut back = head.tensor(rest.shape).unwrap();
-                reader.read_into(back.bytes_mut().unwrap()).await.unwrap();
-                assert_eq!(back, *tensor);
+                let back = head.tensor(rest.shape).unwrap();
+                assert_eq!(reader.tensor(back).await.unwrap().unwrap(), *tensor);
             }
             writing.await.unwrap().unwrap();
             assert_eq!(reader.head().await.unwrap(), None);

@@ -6,10 +6,11 @@ use super::members::Members;
 use super::slow::SlowSteps;
 use super::step::{StepPartitioner, Tasks};
 use crate::messages::{CreateSessionRequest, CreateWorkerSessionRequest, DescribedCluster};
+use crate::session_use::SessionUse;
 use crate::wire::SessionConfig;
 use crate::worker::SessionState;
 use ferroflow_core::inline::may_read_nodes_inline;
-use ferroflow_core::{DeviceInfo, Error, Result, err};
+use ferroflow_core::{DeviceInfo, Error, QuotaShare, Result, err};
 use ferroflow_runtime::{SessionScope, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct MasterSession {
     tasks: Option<Arc<Tasks>>,
     /// Of all tasks, the master's own first.
     pub devices: Vec<Arc<DeviceInfo>>,
+    pub uses: SessionUse,
+    _counted: QuotaShare,
 }
 
 impl MasterSession {
@@ -44,6 +47,8 @@ impl MasterSession {
         request: CreateSessionRequest,
     ) -> Result<(String, Arc<MasterSession>)> {
         let CreateSessionRequest { graph, config, options, target } = request;
+        let counted = master.open_sessions.take(1, "the client")?;
+        master.options.limits.nodes.admit(graph.nodes(), "the client")?;
         let members = Members::of(&master.own, &config, &target)?;
         let peers = master.peers(&members, &config.device_filters)?;
         let is_described = members.described.is_some();
@@ -53,8 +58,8 @@ impl MasterSession {
         let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
 
         let is_isolated = options.isolate_state || (is_described && !config.shares_described_state);
-        let state = SessionState::new(&master.task, is_isolated);
         let handle = format!("{:016x}", fastrand::u64(..));
+        let state = SessionState::new(&master.task, &handle, is_isolated);
         let tasks = (peers.len() > 1).then(|| {
             Arc::new(Tasks {
                 handle: handle.clone(),
@@ -75,6 +80,7 @@ impl MasterSession {
             others,
             distribute,
             resources: state.resources.clone(),
+            memory: state.memory.clone(),
             kernels: state.kernels.clone(),
             collectives: master.worker.own_collectives(&config),
         };
@@ -87,7 +93,10 @@ impl MasterSession {
             let made = tokio::task::spawn_blocking(make).await;
             made.unwrap_or_else(|e| Err(err!(Internal, "the handler panicked: {e}")))?
         };
+        let limit = master.options.limits.steps;
         let opened = Arc::new(MasterSession {
+            uses: SessionUse::new(format!("session {handle}"), limit),
+            _counted: counted,
             session: Arc::new(session),
             leader: master.worker.leader_of(&config),
             tasks,
@@ -98,6 +107,11 @@ impl MasterSession {
             return Err(e);
         }
         Ok((handle, opened))
+    }
+
+    /// Counts a step until the result is dropped. An error if too many are pending.
+    pub fn begin_step(&self) -> Result<QuotaShare> {
+        self.uses.begin_step()
     }
 
     async fn create_on_tasks(

@@ -1,8 +1,10 @@
 //! A message as a list of pieces.
 
 use bytes::{Buf, Bytes, BytesMut};
+use ferroflow_core::Reservation;
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::sync::Arc;
 
 /// Shorter segments are joined: a copy is cheaper than a separate buffer for the kernel.
 const SMALL: usize = 1024;
@@ -99,11 +101,34 @@ impl Chunks {
         joined
     }
 
+    /// The same bytes. `memory` counts them as long as one of them is in use.
+    pub(super) fn held_with(self, memory: Reservation) -> Chunks {
+        let memory = Arc::new(memory);
+        let hold = |bytes: Bytes| match bytes.len() < SMALL {
+            true => bytes,
+            false => Bytes::from_owner(Held { bytes, _memory: memory.clone() }),
+        };
+        let Chunks { first, rest, len } = self;
+        Chunks { first: hold(first), rest: rest.into_iter().map(hold).collect(), len }
+    }
+
     /// Restores the invariant that `first` is the current segment.
     fn drop_spent(&mut self) {
         if self.first.is_empty() {
             self.first = self.rest.pop_front().unwrap_or_default();
         }
+    }
+}
+
+/// Bytes that are counted until the last reference to them is dropped.
+struct Held {
+    bytes: Bytes,
+    _memory: Arc<Reservation>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -1,10 +1,11 @@
 //! gRPC's framing inside an HTTP/2 stream: five bytes (flag, length), then the message.
 
 use super::{Chunks, RpcStatus, code};
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::io::IoSlice;
+use std::time::Duration;
 
 pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -97,20 +98,53 @@ pub(super) enum ReceiveError {
     Nothing,
 }
 
+/// Limits what is received.
+pub(super) trait Receiving {
+    /// Checks the length that the head of a message announces.
+    fn announced(&mut self, length: usize) -> Result<(), RpcStatus>;
+    /// Counts bytes that have arrived.
+    fn arrived(&mut self, bytes: usize) -> Result<(), RpcStatus>;
+    /// A message of which nothing arrives for this long is given up.
+    fn stalled_after(&self) -> Option<Duration>;
+}
+
+/// A message of at most this length, for a client that trusts its server.
+pub(super) struct UpTo(pub usize);
+
+impl Receiving for UpTo {
+    fn announced(&mut self, length: usize) -> Result<(), RpcStatus> {
+        if length <= self.0 { Ok(()) } else { Err(too_long(length, self.0)) }
+    }
+
+    fn arrived(&mut self, _: usize) -> Result<(), RpcStatus> {
+        Ok(())
+    }
+
+    /// The caller has a deadline if it wants one.
+    fn stalled_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+pub(super) fn too_long(length: usize, most: usize) -> RpcStatus {
+    let text = format!("received message larger than max ({length} vs. {most})");
+    RpcStatus::new(code::RESOURCE_EXHAUSTED, text)
+}
+
 /// Receives the one message of a unary call, up to the end of the stream's data.
 ///
-/// The flow-control window is released as pieces arrive. A message longer than `most` is refused
-/// when its head arrives.
+/// The flow-control window is released as pieces arrive. `limits` may refuse the message when its
+/// head or a piece of it arrives.
 pub(super) async fn receive(
     stream: &mut RecvStream,
     headers: &HeaderMap,
-    most: usize,
+    limits: &mut impl Receiving,
 ) -> Result<Chunks, ReceiveError> {
     let refuse = |code, text| Err(ReceiveError::Message(RpcStatus::new(code, text)));
     let mut message = Chunks::new();
     let mut length = None;
-    while let Some(piece) = stream.data().await {
-        let piece = piece.map_err(ReceiveError::Stream)?;
+    while let Some(piece) = next_piece(stream, limits.stalled_after()).await? {
+        limits.arrived(piece.len()).map_err(ReceiveError::Message)?;
         // An error means that the stream was reset; the next read reports it.
         let _ = stream.flow_control().release_capacity(piece.len());
         message.push(piece);
@@ -127,10 +161,7 @@ pub(super) async fn receive(
                 return refuse(code::UNIMPLEMENTED, text);
             }
             let announced = message.get_u32() as usize;
-            if announced > most {
-                let text = format!("received message larger than max ({announced} vs. {most})");
-                return refuse(code::RESOURCE_EXHAUSTED, text);
-            }
+            limits.announced(announced).map_err(ReceiveError::Message)?;
             length = Some(announced);
         }
         if length.is_some_and(|length| message.len() > length) {
@@ -151,10 +182,26 @@ pub(super) async fn receive(
     }
 }
 
+/// The next piece of a message. An error if the peer stops sending in the middle of it.
+async fn next_piece(
+    stream: &mut RecvStream,
+    limit: Option<Duration>,
+) -> Result<Option<Bytes>, ReceiveError> {
+    let Some(limit) = limit else {
+        return stream.data().await.transpose().map_err(ReceiveError::Stream);
+    };
+    match tokio::time::timeout(limit, stream.data()).await {
+        Ok(piece) => piece.transpose().map_err(ReceiveError::Stream),
+        Err(_) => {
+            let text = format!("no part of the message has arrived for {} s", limit.as_secs());
+            Err(ReceiveError::Message(RpcStatus::new(code::DEADLINE_EXCEEDED, text)))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     #[test]
     fn head_and_segments_read_as_one() {

@@ -3,7 +3,8 @@
 mod call;
 mod connection;
 
-use super::{BoxFuture, Chunks, DEFAULT_MAX_MESSAGE, IncomingConnections, Keepalive, RpcStatus};
+use super::{BoxFuture, Chunks, IncomingConnections, Keepalive, RpcStatus};
+use ferroflow_core::{Limits, Quota, limits};
 use http::HeaderMap;
 use http::uri::PathAndQuery;
 use std::sync::Arc;
@@ -60,8 +61,8 @@ where
 /// Serves calls on accepted connections.
 #[derive(Clone, Debug)]
 pub struct RpcServer {
-    /// Longer messages are refused with RESOURCE_EXHAUSTED before they are read.
-    pub max_message: usize,
+    /// Calls that exceed a limit are refused with RESOURCE_EXHAUSTED.
+    pub limits: Limits,
     /// How long calls can go on after shutdown.
     pub grace: Duration,
     /// Pings to clients; none by default.
@@ -70,11 +71,7 @@ pub struct RpcServer {
 
 impl Default for RpcServer {
     fn default() -> Self {
-        RpcServer {
-            max_message: DEFAULT_MAX_MESSAGE,
-            grace: Duration::from_secs(5),
-            keepalive: None,
-        }
+        RpcServer { limits: limits(), grace: Duration::from_secs(5), keepalive: None }
     }
 }
 
@@ -93,14 +90,19 @@ impl RpcServer {
         let (closing, closed) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
+        let most = self.limits.connections;
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
                 accepted = incoming.accept() => match accepted {
+                    Ok((_, peer)) if connections.len() >= most.most => {
+                        tracing::warn!("{}", most.exceeded(connections.len() + 1, &peer).message());
+                    }
                     Ok((io, peer)) => {
-                        let shared = connection::Shared { service: service.clone(), server: self.clone(), peer };
+                        let memory = Quota::new(self.limits.connection_memory);
+                        let shared = connection::Shared { service: service.clone(), server: self.clone(), peer, memory };
                         connections.spawn(connection::serve(io, shared, closed.clone()));
                     }
                     Err(error) => {

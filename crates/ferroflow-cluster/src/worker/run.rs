@@ -111,6 +111,7 @@ impl PartRun<'_> {
             resources: self.session.resources.clone(),
             step_resources: self.step.resources.clone(),
             cancel: cancel.clone(),
+            memory: self.session.memory.clone(),
             threads: self.task.threads.clone(),
             collectives: self.graph.collectives.clone(),
             stats,

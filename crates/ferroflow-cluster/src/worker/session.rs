@@ -5,12 +5,18 @@ use super::graph::RegisteredGraph;
 use super::transport::Transport;
 use super::view::View;
 use crate::messages::{ClusterDescription, CreateWorkerSessionRequest};
+use crate::session_use::SessionUse;
 use crate::spec::ClusterSpec;
-use ferroflow_core::{HashMap, Resources, Result, bail, ensure, err};
+use ferroflow_core::{
+    HashMap, Limit, Limits, MemoryOwner, Quota, QuotaShare, Resources, Result, bail, ensure, err,
+    limits,
+};
 use ferroflow_runtime::{KernelCache, Task};
 use parking_lot::RwLock;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// One session of one master on this task.
 pub(crate) struct WorkerSession {
@@ -18,9 +24,14 @@ pub(crate) struct WorkerSession {
     pub resources: Arc<Resources>,
     /// Shared by the session's graphs: a queue that occurs in several is the same queue.
     pub kernels: Arc<KernelCache>,
+    pub memory: Arc<MemoryOwner>,
     /// Whether `resources` are the session's own.
     is_isolated: bool,
     master: Master,
+    /// Notes use; steps are counted by their master.
+    pub uses: SessionUse,
+    limit: Limit,
+    _counted: Option<QuotaShare>,
     graphs: RwLock<HashMap<String, Arc<RegisteredGraph>>>,
     next_graph: AtomicU64,
 }
@@ -30,12 +41,15 @@ pub(crate) struct WorkerSession {
 pub(crate) struct SessionState {
     pub resources: Arc<Resources>,
     pub kernels: Arc<KernelCache>,
+    pub memory: Arc<MemoryOwner>,
 }
 
 impl SessionState {
-    pub fn new(task: &Task, is_isolated: bool) -> SessionState {
+    /// The state of the session `handle`, with memory up to the limit for sessions.
+    pub fn new(task: &Task, handle: &str, is_isolated: bool) -> SessionState {
         let resources = if is_isolated { Arc::default() } else { task.resources.clone() };
-        SessionState { resources, kernels: Arc::default() }
+        let memory = MemoryOwner::new(format!("session {handle}"), limits().session_memory);
+        SessionState { resources, kernels: Arc::default(), memory }
     }
 }
 
@@ -48,11 +62,22 @@ struct Master {
 }
 
 impl WorkerSession {
-    fn new(view: Arc<View>, state: SessionState, is_isolated: bool, master: Master) -> Arc<Self> {
+    fn new(
+        view: Arc<View>,
+        state: SessionState,
+        is_isolated: bool,
+        master: Master,
+        limits: &Limits,
+        counted: Option<QuotaShare>,
+    ) -> Arc<Self> {
         Arc::new(WorkerSession {
+            uses: SessionUse::new("a session".into(), limits.steps),
+            limit: limits.graphs,
+            _counted: counted,
             view,
             resources: state.resources,
             kernels: state.kernels,
+            memory: state.memory,
             is_isolated,
             master,
             graphs: RwLock::default(),
@@ -60,11 +85,13 @@ impl WorkerSession {
         })
     }
 
-    /// Adds a graph and returns its handle.
-    pub fn add_graph(&self, graph: RegisteredGraph) -> String {
+    /// Adds a graph and returns its handle. An error if the session has too many.
+    pub fn add_graph(&self, graph: RegisteredGraph) -> Result<String> {
         let handle = format!("{:016x}", self.next_graph.fetch_add(1, Ordering::Relaxed));
-        self.graphs.write().insert(handle.clone(), Arc::new(graph));
-        handle
+        let mut graphs = self.graphs.write();
+        self.limit.admit(graphs.len() + 1, format_args!("master {}", self.master.task))?;
+        graphs.insert(handle.clone(), Arc::new(graph));
+        Ok(handle)
     }
 
     pub fn graph(&self, handle: &str) -> Result<Arc<RegisteredGraph>> {
@@ -101,13 +128,17 @@ pub(super) struct Sessions {
     /// The session of masters that open none.
     legacy: Arc<WorkerSession>,
     transport: Arc<dyn Transport>,
+    limits: Limits,
+    open: Arc<Quota>,
 }
 
 impl Sessions {
-    pub fn new(task: Arc<Task>, view: View) -> Sessions {
-        let (state, transport) = (SessionState::new(&task, false), view.transport.clone());
-        let legacy = WorkerSession::new(Arc::new(view), state, false, Master::default());
-        Sessions { task, table: RwLock::default(), legacy, transport }
+    pub fn new(task: Arc<Task>, view: View, limits: Limits) -> Sessions {
+        let (state, transport) = (SessionState::new(&task, "", false), view.transport.clone());
+        let none = Master::default();
+        let legacy = WorkerSession::new(Arc::new(view), state, false, none, &limits, None);
+        let open = Quota::new(limits.sessions);
+        Sessions { task, table: RwLock::default(), legacy, transport, limits, open }
     }
 
     /// The task as its own cluster spec has it.
@@ -133,12 +164,15 @@ impl Sessions {
             }
         };
         let master = Master { task: request.master_task, incarnation: request.master_incarnation };
-        let state = state.unwrap_or_else(|| SessionState::new(&self.task, is_isolated));
+        let state = state
+            .unwrap_or_else(|| SessionState::new(&self.task, &request.session_handle, is_isolated));
         let mut table = self.table.write();
         let left_behind = fence(&mut table, &master);
-        table
-            .entry(request.session_handle)
-            .or_insert_with(|| WorkerSession::new(view, state, is_isolated, master));
+        if let Entry::Vacant(place) = table.entry(request.session_handle) {
+            let counted = Some(self.open.take(1, format_args!("master {}", master.task))?);
+            let new = WorkerSession::new(view, state, is_isolated, master, &self.limits, counted);
+            place.insert(new);
+        }
         drop(table);
         left_behind.iter().for_each(|session| session.end());
         Ok(left_behind)
@@ -167,6 +201,9 @@ impl Sessions {
         }
         let table = self.table.read();
         let found = table.get(handle).cloned();
+        if let Some(session) = &found {
+            session.uses.touch();
+        }
         found.ok_or_else(|| {
             err!(
                 Aborted,
@@ -175,6 +212,17 @@ impl Sessions {
                 self.legacy.view.name
             )
         })
+    }
+
+    /// Closes the sessions that no master has used for `idle`, and returns them.
+    #[must_use = "the steps of closed sessions must end"]
+    pub fn end_idle(&self, idle: Duration) -> Vec<Arc<WorkerSession>> {
+        let mut table = self.table.write();
+        let ended: Vec<_> =
+            table.extract_if(|_, session| session.uses.is_idle(idle)).map(|(_, s)| s).collect();
+        drop(table);
+        ended.iter().for_each(|session| session.end());
+        ended
     }
 
     /// How many graphs all sessions have.

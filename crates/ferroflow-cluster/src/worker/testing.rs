@@ -35,5 +35,5 @@ pub(super) fn session_with(transport: Arc<dyn Transport>) -> Arc<WorkerSession> 
     let task = Task::new(Arc::new(Catalog::new()), "worker", 0, 1);
     let cluster = ClusterSpec::parse("worker=a:1,b:2").expect("this is one");
     let view = View::new(&cluster, "worker", 0, &task.devices, transport);
-    Sessions::new(task, view).get("").expect("it always exists")
+    Sessions::new(task, view, ferroflow_core::limits()).get("").expect("it always exists")
 }

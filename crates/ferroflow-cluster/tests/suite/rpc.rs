@@ -2,5 +2,6 @@
 
 mod clients;
 mod fixture;
+mod limits;
 mod malformed;
 mod servers;

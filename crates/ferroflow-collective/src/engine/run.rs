@@ -429,5 +429,5 @@ fn zeros(request: &TensorRequest) -> Result<Vec<u8>> {
     let width = request.dtype.size().unwrap_or(1) as u64;
     let bytes = request.count().checked_mul(width).filter(|&b| b < 1 << 46);
     let too_many = || err!(ResourceExhausted, "tensor {:?} is too large", request.name);
-    Ok(vec![0; bytes.ok_or_else(too_many)? as usize])
+    crate::group::zeroed(bytes.ok_or_else(too_many)? as usize)
 }

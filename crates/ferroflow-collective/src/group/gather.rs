@@ -5,7 +5,7 @@ use crate::number::{Number, bytes_of, bytes_of_mut};
 use crate::reduce::ReduceOp;
 use crate::schedule::{self, Schedule};
 use crate::signature::OperationKind;
-use ferroflow_core::{DType, Result, ensure};
+use ferroflow_core::{DType, Reservation, Result, ensure, err};
 
 impl Group {
     /// Copies the part of each rank to all ranks. Each rank has its own part of `values` in place.
@@ -78,7 +78,7 @@ impl Group {
         let width = dtype.size().unwrap_or(1);
         let counts = sizes_of(&counts, width)?;
         let start = counts[..me].iter().sum::<usize>() * width;
-        let mut all = vec![0; counts.iter().sum::<usize>() * width];
+        let mut all = zeroed(counts.iter().sum::<usize>() * width)?;
         all[start..start + mine.len()].copy_from_slice(mine);
         self.all_gather_in(set, dtype, &mut all, Some(&counts))?;
         Ok((all, counts))
@@ -167,10 +167,25 @@ impl Group {
         self.all_to_all_in(set, DType::UInt64, bytes_of(&counts), &ones, into, &ones)?;
         let width = dtype.size().unwrap_or(1);
         let counts = sizes_of(&theirs, width)?;
-        let mut recv = vec![0; counts.iter().sum::<usize>() * width];
+        let mut recv = zeroed(counts.iter().sum::<usize>() * width)?;
         self.all_to_all_in(set, dtype, send, send_counts, &mut recv, &counts)?;
         Ok((recv, counts))
     }
+}
+
+/// A zeroed buffer whose size another rank has announced. An error if there is no memory for it.
+pub(crate) fn zeroed(bytes: usize) -> Result<Vec<u8>> {
+    // Not held: the buffers of collectives do not count, but none may exceed what all could have.
+    drop(Reservation::new(bytes)?);
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(bytes).map_err(|_| {
+        err!(
+            ResourceExhausted,
+            "there is no memory for the {bytes} bytes that other ranks announced"
+        )
+    })?;
+    buffer.resize(bytes, 0);
+    Ok(buffer)
 }
 
 /// Counts that other ranks sent. An error if no machine has memory for so many values.

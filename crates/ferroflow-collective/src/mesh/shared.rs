@@ -2,6 +2,7 @@
 //! and an all-reduce without messages.
 
 mod direct;
+mod handover;
 pub(crate) mod region;
 
 use super::Mesh;
@@ -87,16 +88,16 @@ impl SharedSegment {
     }
 
     pub(crate) fn open(
-        path: &str,
+        name: &str,
         rank: usize,
         size: usize,
         crowded: bool,
         failure: Arc<GroupFailure>,
     ) -> Result<Arc<SharedSegment>> {
         let layout = Layout::of(size);
-        let region = Region::open(path, layout.len())?;
+        let region = Region::open(name, layout.len())?;
         let magic = region.u64(0).load(Ordering::SeqCst);
-        ensure!(magic == MAGIC, DataLoss, "{path} is not the shared memory of this group");
+        ensure!(magic == MAGIC, DataLoss, "{name} is not the shared memory of this group");
         Ok(SharedSegment::new(region, layout, rank, crowded, failure))
     }
 
@@ -125,8 +126,9 @@ impl SharedSegment {
         segment
     }
 
-    pub(crate) fn path(&self) -> String {
-        self.region.path()
+    /// Offers the memory to the other ranks. Returns the name for [`SharedSegment::open`].
+    pub(crate) fn offer(&self) -> Result<String> {
+        self.region.offer(self.layout.size - 1)
     }
 
     fn flag(&self, rank: usize, flag: usize) -> &AtomicU64 {

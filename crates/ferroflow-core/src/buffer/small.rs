@@ -1,8 +1,7 @@
 //! Small buffers. A step allocates one for nearly every node. Each thread keeps a few freed buffers
 //! of the smallest size and counts small sizes itself, so that threads do not contend.
 
-use super::{ALIGN, layout, reserve, unreserve};
-use std::alloc::{alloc_zeroed, dealloc};
+use super::{ALIGN, pages, reserve, unreserve};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
@@ -22,14 +21,15 @@ struct Local {
     credit: usize,
 }
 
-/// Memory of `capacity` initialized bytes with unspecified values. `None` if the system or the
-/// limit has no more.
+/// Memory of `capacity` zero bytes. `None` if the system or the limit has no more.
 pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
     let local = LOCAL.try_with(|local| {
         let mut local = local.borrow_mut();
         if capacity == ALIGN
             && let Some(ptr) = local.free.pop()
         {
+            // SAFETY: a free block has no other owner and `ALIGN` bytes.
+            unsafe { ptr.write_bytes(0, ALIGN) };
             return Some(ptr);
         }
         if local.credit < capacity {
@@ -40,7 +40,7 @@ pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
         }
         local.credit -= capacity;
         drop(local);
-        let ptr = allocate(capacity);
+        let ptr = pages::allocate(capacity);
         if ptr.is_none() {
             give(capacity);
         }
@@ -49,7 +49,7 @@ pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
     // The thread is ending, so its thread-local state is gone.
     local.unwrap_or_else(|_| {
         reserve(capacity).ok()?;
-        let ptr = allocate(capacity);
+        let ptr = pages::allocate(capacity);
         if ptr.is_none() {
             unreserve(capacity);
         }
@@ -57,7 +57,7 @@ pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
     })
 }
 
-/// Takes back memory that was allocated with `layout(capacity)` and counted, on any thread.
+/// Takes back memory of this capacity that was allocated and counted, on any thread.
 pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize) {
     let is_kept = capacity == ALIGN
         && LOCAL.try_with(|local| {
@@ -69,16 +69,11 @@ pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize) {
             has_room
         }) == Ok(true);
     if !is_kept {
-        // SAFETY: by this function's contract the memory has this layout, and the caller gave up
+        // SAFETY: by this function's contract the memory has this capacity, and the caller gave up
         // the last reference.
-        unsafe { dealloc(ptr.as_ptr(), layout(capacity)) };
+        unsafe { pages::release(ptr, capacity) };
         give(capacity);
     }
-}
-
-fn allocate(capacity: usize) -> Option<NonNull<u8>> {
-    // SAFETY: capacities are multiples of ALIGN, never zero.
-    NonNull::new(unsafe { alloc_zeroed(layout(capacity)) })
 }
 
 /// Counts bytes as unused.
@@ -100,7 +95,7 @@ impl Drop for Local {
     fn drop(&mut self) {
         for ptr in &self.free {
             // SAFETY: `put_back` added each as a block of `ALIGN` bytes without other references.
-            unsafe { dealloc(ptr.as_ptr(), layout(ALIGN)) };
+            unsafe { pages::release(*ptr, ALIGN) };
         }
         unreserve(self.credit + self.free.len() * ALIGN);
     }

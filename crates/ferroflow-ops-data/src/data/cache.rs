@@ -5,12 +5,13 @@ use super::handle::{delete, put_anonymous};
 use super::iterator::find;
 use super::scope::Scope;
 use super::seeds::dummy;
+use super::task::before_io;
 use super::window::Kept;
 use crate::io::bundle::{BundleReader, BundleWriter};
 use crate::prelude::*;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::{file_error, local};
 use parking_lot::Mutex;
-use std::fs::OpenOptions;
 use std::io::Write;
 
 /// All elements of a dataset, after the first iteration.
@@ -75,30 +76,70 @@ struct InFile {
 
 impl Dataset for InFile {
     fn iterate(&self, scope: &Scope) -> Result<Elements> {
-        let components = self.input.types().dtypes.len();
-        if BundleReader::is_there(&self.prefix) {
-            let reader = BundleReader::open(&self.prefix)?;
-            let mut at = 0;
-            return Ok(Elements::from_fn(move || {
-                if reader.find(&key(at, 0, components)).is_err() {
-                    return Ok(None);
-                }
-                at += 1;
-                let all = (0..components).map(|i| reader.read(&key(at - 1, i, components)));
-                all.collect::<Result<Tuple>>().map(Some)
-            }));
-        }
-        Ok(Elements::new(Writing {
-            input: self.input.iterate(scope)?,
+        Ok(Elements::new(Begun {
+            input: self.input.clone(),
             prefix: self.prefix.clone(),
-            components,
-            file: None,
-            at: 0,
+            scope: scope.clone(),
+            elements: None,
         }))
     }
 
     fn cardinality(&self) -> i64 {
         self.input.cardinality()
+    }
+}
+
+/// An iteration that reads the files of the cache, or writes them if there are none.
+struct Begun {
+    input: DatasetRef,
+    prefix: String,
+    scope: Scope,
+    /// Known with the first element.
+    elements: Option<Elements>,
+}
+
+impl Produce for Begun {
+    fn next(&mut self) -> Next<'_> {
+        Box::pin(async {
+            if self.elements.is_none() {
+                before_io().await;
+                let elements = match BundleReader::is_there(&self.prefix) {
+                    true => self.read()?,
+                    false => self.write()?,
+                };
+                self.elements = Some(elements);
+            }
+            match &mut self.elements {
+                Some(elements) => elements.next().await,
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+impl Begun {
+    fn read(&self) -> Result<Elements> {
+        let components = self.input.types().dtypes.len();
+        let reader = BundleReader::open(&self.prefix)?;
+        let mut at = 0;
+        Ok(Elements::from_files(move || {
+            if reader.find(&key(at, 0, components)).is_err() {
+                return Ok(None);
+            }
+            at += 1;
+            let all = (0..components).map(|i| reader.read(&key(at - 1, i, components)));
+            all.collect::<Result<Tuple>>().map(Some)
+        }))
+    }
+
+    fn write(&self) -> Result<Elements> {
+        Ok(Elements::new(Writing {
+            input: self.input.iterate(&self.scope)?,
+            prefix: self.prefix.clone(),
+            components: self.input.types().dtypes.len(),
+            file: None,
+            at: 0,
+        }))
     }
 }
 
@@ -121,6 +162,7 @@ impl Produce for Writing {
     fn next(&mut self) -> Next<'_> {
         Box::pin(async {
             let next = self.input.next().await?;
+            before_io().await;
             if self.file.is_none() {
                 let lock = Lock::take(&self.prefix)?;
                 self.file = Some((BundleWriter::create(&self.prefix)?, lock));
@@ -156,7 +198,7 @@ struct Lock(String);
 impl Lock {
     fn take(prefix: &str) -> Result<Lock> {
         let name = format!("{prefix}_0.lockfile");
-        let file = OpenOptions::new().write(true).create_new(true).open(local(name.as_bytes()));
+        let file = files::create_new(local(name.as_bytes()));
         match file {
             Ok(mut file) => {
                 let lock = Lock(name);
@@ -178,7 +220,8 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // Ignore the error: no caller is left. The next writer reports it.
-        let _ = std::fs::remove_file(local(self.0.as_bytes()));
+        let name = std::mem::take(&mut self.0);
+        files::soon(move || drop(files::remove_file(local(name.as_bytes()))));
     }
 }
 

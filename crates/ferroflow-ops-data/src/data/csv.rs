@@ -35,7 +35,7 @@ impl Dataset for Csv {
         let (files, compression, format) =
             (self.files.clone(), self.compression, self.format.clone());
         let (mut at, mut open): (usize, Option<Input>) = (0, None);
-        Ok(Elements::from_fn(move || {
+        Ok(Elements::from_files(move || {
             while let Some(name) = files.get(at) {
                 let input = match &mut open {
                     Some(input) => input,

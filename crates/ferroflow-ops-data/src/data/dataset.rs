@@ -2,7 +2,7 @@
 //! [`Elements`], which are pulled one by one.
 
 use super::scope::{MAX_LEVEL, Scope};
-use super::task::take_turn;
+use super::task::{before_io, take_turn};
 use crate::prelude::*;
 use ferroflow_core::{Variant, VariantObject};
 use ferroflow_graph::OpBuilder;
@@ -56,6 +56,20 @@ impl Elements {
         impl<F: FnMut() -> Result<Option<Tuple>> + Send + 'static> Produce for Source<F> {
             fn next(&mut self) -> Next<'_> {
                 Box::pin(std::future::ready((self.0)()))
+            }
+        }
+        Elements::new(Source(next))
+    }
+
+    /// The elements that a function reads from files. It runs on a thread that may block.
+    pub fn from_files(next: impl FnMut() -> Result<Option<Tuple>> + Send + 'static) -> Elements {
+        struct Source<F>(F);
+        impl<F: FnMut() -> Result<Option<Tuple>> + Send + 'static> Produce for Source<F> {
+            fn next(&mut self) -> Next<'_> {
+                Box::pin(async {
+                    before_io().await;
+                    (self.0)()
+                })
             }
         }
         Elements::new(Source(next))

@@ -5,23 +5,20 @@ use super::scope::Scope;
 use crate::io::files_matching;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::local;
 
 struct MatchingFiles(Arc<Vec<Bytes>>);
 
 impl Dataset for MatchingFiles {
     fn iterate(&self, _: &Scope) -> Result<Elements> {
-        let mut found: Vec<Bytes> = Vec::new();
-        for pattern in self.0.iter() {
-            let mut matching = files_matching(pattern)?;
-            matching.retain(|name| !local(name).is_dir());
-            matching.sort();
-            found.extend(matching);
-        }
-        let mut names = found.into_iter();
-        let mut first = true;
+        let (mut names, mut first) = (None, true);
         let patterns = self.0.clone();
-        Ok(Elements::from_fn(move || {
+        Ok(Elements::from_files(move || {
+            let names = match &mut names {
+                Some(names) => names,
+                not_yet => not_yet.insert(matching(&patterns)?.into_iter()),
+            };
             let next = names.next();
             ensure!(
                 next.is_some() || !first,
@@ -33,6 +30,18 @@ impl Dataset for MatchingFiles {
             Ok(next.map(|name| vec![Tensor::string(name)]))
         }))
     }
+}
+
+/// The files that match the patterns: sorted for each of these.
+fn matching(patterns: &[Bytes]) -> Result<Vec<Bytes>> {
+    let mut found: Vec<Bytes> = Vec::new();
+    for pattern in patterns {
+        let mut matching = files_matching(pattern)?;
+        matching.retain(|name| !files::is_dir(local(name)));
+        matching.sort();
+        found.extend(matching);
+    }
+    Ok(found)
 }
 
 pub(crate) fn register(c: &mut Catalog) {

@@ -118,7 +118,7 @@ impl Interleaving {
         let buffer = Buffer::new(self.shape.ready);
         let (f, scope, permits) = (self.f.clone(), self.scope.clone(), self.permits.clone());
         let work = produce(f, scope, permits, element, buffer.clone());
-        Source { buffer, _work: Background::start(self.scope.threads(), work) }
+        Source { buffer, _work: Background::start(self.scope.threads(), self.scope.memory(), work) }
     }
 
     fn next_place(&mut self) {

@@ -156,16 +156,17 @@ impl ParallelMapping {
             return;
         };
         let (f, scope, what_for) = (self.f.clone(), self.scope.clone(), self.what_for);
-        let (threads, calls) = (scope.threads().clone(), CallKind::default());
+        let (threads, memory) = (scope.threads().clone(), scope.memory().clone());
+        let calls = CallKind::default();
         let (results, work) = if self.in_order {
             let buffer = Buffer::new(self.calls);
             let work = call_in_order(input, f, scope, what_for, buffer.clone(), calls.clone());
-            let work = Background::start(&threads, work);
+            let work = Background::start(&threads, &memory, work);
             (Results::InOrder { buffer, first: None }, work)
         } else {
             let buffer = Buffer::new(self.calls);
             let work = call_in_any_order(input, f, scope, what_for, buffer.clone(), calls.clone());
-            let work = Background::start(&threads, work);
+            let work = Background::start(&threads, &memory, work);
             (Results::AnyOrder(buffer), work)
         };
         self.state = State::Running { results, _work: work, _calls: calls };
@@ -207,7 +208,7 @@ impl CallKind {
         };
         // Weak: a task must not keep its owner alive.
         let all = Arc::downgrade(&self.0);
-        let task = Background::start(scope.threads(), async move {
+        let task = Background::start(scope.threads(), scope.memory(), async move {
             work.await;
             let finished = all.upgrade().and_then(|all| all.lock().way.remove(&id));
             drop(finished);

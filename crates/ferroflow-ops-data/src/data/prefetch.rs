@@ -47,7 +47,7 @@ impl Prefetching {
     fn start(&mut self) {
         if let Some(input) = self.input.take() {
             let work = fill(input, self.buffer.clone());
-            self.work = Some(Background::start(self.scope.threads(), work));
+            self.work = Some(Background::start(self.scope.threads(), self.scope.memory(), work));
         }
     }
 }

@@ -29,7 +29,7 @@ impl Dataset for Files {
         let (names, offsets) = (self.names.clone(), self.offsets.clone());
         let (compression, format) = (self.compression, self.format);
         let (mut at, mut open) = (0, None);
-        Ok(Elements::from_fn(move || {
+        Ok(Elements::from_files(move || {
             while let Some(name) = names.get(at) {
                 if open.is_none() {
                     let offset = offsets.get(at).copied().unwrap_or(0);
@@ -103,7 +103,7 @@ impl File {
 
 fn check_size(name: &str, header: u64, record: u64, footer: u64) -> Result<()> {
     let path = local(name.as_bytes());
-    let size = std::fs::metadata(path).map_err(|e| file_error(name, &e))?.len();
+    let size = ferroflow_core::files::metadata(path).map_err(|e| file_error(name, &e))?.len();
     let around = header.saturating_add(footer);
     ensure!(
         size >= around && (size - around).is_multiple_of(record),

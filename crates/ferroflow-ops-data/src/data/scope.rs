@@ -2,7 +2,7 @@
 
 use super::function::Nowhere;
 use crate::prelude::*;
-use ferroflow_core::{CancelToken, InstantiatedFunction, OnCancel, Spawn, StepCtx};
+use ferroflow_core::{CancelToken, InstantiatedFunction, MemoryOwner, OnCancel, Spawn, StepCtx};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -24,6 +24,7 @@ struct Shared {
     /// Not held for good: they hold the iterator.
     resources: Weak<Resources>,
     threads: Arc<dyn Spawn>,
+    memory: Arc<MemoryOwner>,
     cancel: CancelToken,
     depth: u32,
     _until: Option<OnCancel>,
@@ -60,6 +61,7 @@ impl Scope {
             shared: Arc::new(Shared {
                 resources: Arc::downgrade(&step.resources),
                 threads: step.threads.clone(),
+                memory: step.memory.clone(),
                 cancel,
                 depth: step.depth,
                 _until: until,
@@ -81,6 +83,11 @@ impl Scope {
 
     pub fn threads(&self) -> &Arc<dyn Spawn> {
         &self.shared.threads
+    }
+
+    /// The session that owns the memory of the elements.
+    pub fn memory(&self) -> &Arc<MemoryOwner> {
+        &self.shared.memory
     }
 
     pub fn cancel(&self) -> &CancelToken {
@@ -120,6 +127,7 @@ impl Scope {
             resources: self.resources()?,
             step_resources: Arc::new(Resources::new()),
             cancel,
+            memory: self.shared.memory.clone(),
             threads: self.shared.threads.clone(),
             collectives: Arc::new(ferroflow_core::SingleDeviceCollectives),
             stats: None,

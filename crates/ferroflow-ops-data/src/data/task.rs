@@ -5,7 +5,7 @@
 //! its owner drops it.
 
 use crate::prelude::*;
-use ferroflow_core::{CancelToken, OnCancel, Spawn, StepCtx, ThreadKind};
+use ferroflow_core::{CancelToken, MemoryOwner, OnCancel, Spawn, StepCtx, ThreadKind};
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -36,12 +36,20 @@ struct Polling {
     /// Elements that it may still take.
     left: u32,
     thread: ThreadKind,
+    /// It is about to read or write a file, and needs a thread that may block.
+    needs_blocking: bool,
+}
+
+impl Polling {
+    const fn new(thread: ThreadKind) -> Polling {
+        Polling { left: TURN, thread, needs_blocking: false }
+    }
 }
 
 thread_local! {
     /// Futures get nothing but a `Context`, so the poll that they are part of is kept here.
     static POLLING: Cell<Polling> =
-        const { Cell::new(Polling { left: TURN, thread: ThreadKind::Unknown }) };
+        const { Cell::new(Polling::new(ThreadKind::Unknown)) };
 }
 
 /// A scope for a function that the task under way calls.
@@ -65,23 +73,39 @@ pub(super) async fn take_turn() {
     .await
 }
 
+/// Continues on a thread that may block. Called before each access to a file.
+pub(super) async fn before_io() {
+    poll_fn(|cx| {
+        let polling = POLLING.get();
+        if polling.thread == ThreadKind::Blocking {
+            return Poll::Ready(());
+        }
+        POLLING.set(Polling { needs_blocking: true, ..polling });
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
 struct Task {
     state: AtomicU8,
     cancelled: AtomicBool,
     /// Out while it is polled.
     future: Mutex<Option<Boxed<()>>>,
     threads: Arc<dyn Spawn>,
+    memory: Arc<MemoryOwner>,
     /// Taken back when the task goes.
     watches: Mutex<Vec<OnCancel>>,
 }
 
 impl Task {
-    fn new(threads: &Arc<dyn Spawn>, future: Boxed<()>) -> Arc<Task> {
+    fn new(threads: &Arc<dyn Spawn>, memory: &Arc<MemoryOwner>, future: Boxed<()>) -> Arc<Task> {
         Arc::new(Task {
             state: AtomicU8::new(QUEUED),
             cancelled: AtomicBool::new(false),
             future: Mutex::new(Some(future)),
             threads: threads.clone(),
+            memory: memory.clone(),
             watches: Mutex::default(),
         })
     }
@@ -95,9 +119,10 @@ impl Task {
         }
         let waker = Waker::from(self.clone());
         // A task may be started, and polled, by a kernel that another task's function runs.
-        let before = POLLING.replace(Polling { left: TURN, thread });
-        let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
-        POLLING.set(before);
+        let before = POLLING.replace(Polling::new(thread));
+        let mut cx = Context::from_waker(&waker);
+        let poll = self.memory.run(|| future.as_mut().poll(&mut cx));
+        let needs_blocking = POLLING.replace(before).needs_blocking;
         if poll.is_ready() {
             self.state.store(DONE, Ordering::Release);
             return drop(future);
@@ -106,13 +131,22 @@ impl Task {
         let idle = self.state.compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire);
         if idle.is_err() {
             self.state.store(QUEUED, Ordering::Release);
-            self.queue();
+            // A task whose turn is over while it reads files goes on reading.
+            match needs_blocking || thread == ThreadKind::Blocking {
+                true => self.queue_blocking(),
+                false => self.queue(),
+            }
         }
     }
 
     fn queue(self: Arc<Self>) {
         let threads = self.threads.clone();
         threads.spawn(Box::new(move || self.run(ThreadKind::Compute)));
+    }
+
+    fn queue_blocking(self: Arc<Self>) {
+        let threads = self.threads.clone();
+        threads.spawn_blocking(Box::new(move || self.run(ThreadKind::Blocking)));
     }
 
     /// Drops the future, now or when it has been polled.
@@ -152,9 +186,10 @@ impl Background {
     /// Starts `work` on another thread.
     pub fn start(
         threads: &Arc<dyn Spawn>,
+        memory: &Arc<MemoryOwner>,
         work: impl Future<Output = ()> + Send + 'static,
     ) -> Background {
-        let task = Task::new(threads, Box::pin(work));
+        let task = Task::new(threads, memory, Box::pin(work));
         task.clone().queue();
         Background(task)
     }
@@ -179,7 +214,7 @@ pub(super) fn run_kernel(
         [Some(&step.cancel), also].into_iter().flatten().cloned().collect();
     let kernel =
         KernelWork { work: Some(Box::pin(work)), done: Some(done), tokens: tokens.clone() };
-    let task = Task::new(&step.threads, Box::pin(kernel));
+    let task = Task::new(&step.threads, &step.memory, Box::pin(kernel));
     for token in &tokens {
         task.cancel_with(token);
     }
@@ -220,6 +255,15 @@ impl Drop for KernelWork {
     }
 }
 
+/// Lets `work` poll futures on this thread, which may block.
+#[cfg(test)]
+pub(super) fn polled_here<R>(work: impl FnOnce() -> R) -> R {
+    let before = POLLING.replace(Polling::new(ThreadKind::Blocking));
+    let result = work();
+    POLLING.set(before);
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,10 +279,10 @@ mod tests {
                 self.0.send(()).unwrap();
             }
         }
-        let threads = standalone_step(Arc::new(Resources::new())).threads.clone();
+        let step = standalone_step(Arc::new(Resources::new()));
         let (tell, ended) = channel();
         let tell = Tell(tell);
-        let work = Background::start(&threads, async move {
+        let work = Background::start(&step.threads, &step.memory, async move {
             let _held = tell;
             loop {
                 take_turn().await;

@@ -2,6 +2,7 @@
 
 use super::dataset::{DatasetRef, Tuple};
 use super::scope::Scope;
+use super::task::polled_here;
 use crate::prelude::*;
 use crate::testing::{Check, check};
 use ferroflow_testing::standalone_step;
@@ -21,7 +22,7 @@ pub(super) fn wait_for<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut future = pin!(future);
     loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        match polled_here(|| future.as_mut().poll(&mut Context::from_waker(&waker))) {
             Poll::Ready(output) => return output,
             Poll::Pending => std::thread::park(),
         }

@@ -4,7 +4,7 @@
 use super::dataset::*;
 use super::iterator::component_shapes;
 use super::scope::Scope;
-use super::task::run_kernel;
+use super::task::{before_io, run_kernel};
 use crate::prelude::*;
 use ferroflow_core::{Variant, VariantObject};
 use ferroflow_op_kit::file::local;
@@ -64,6 +64,7 @@ fn to_records(ctx: AsyncCtx, done: Done, on: &InlineScope) {
     };
     run_kernel(&ctx.step, None, on, done, async move {
         while let Some(element) = elements.next().await? {
+            before_io().await;
             match &element[..] {
                 [t] if t.dtype() == DType::String && t.rank() == 0 => {
                     writer.write(t.scalar_string()?)?
@@ -74,6 +75,7 @@ fn to_records(ctx: AsyncCtx, done: Done, on: &InlineScope) {
                 ),
             }
         }
+        before_io().await;
         writer.finish()?;
         Ok(Vec::new())
     });
@@ -144,7 +146,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("filename: string")
             .input("compression_type: string")
             .stateful()
-            .expensive()
+            .does_io()
             .shape(shape::unknown)
             .waits()
             .cpu(|_| Ok(KernelBox::new_async(to_records)));

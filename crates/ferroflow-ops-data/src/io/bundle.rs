@@ -4,8 +4,8 @@
 //! Files are written under temporary names and renamed when they are whole, so that a reader never
 //! meets half of one. The index comes last and names the data files by their number, so a bundle
 //! that replaces another takes another number of them: until the new index is in place the old
-//! bundle stands as it was, from then on the new one does. Nothing is forced to the disk, as in
-//! TensorFlow: this holds when the process dies, not when the machine does.
+//! bundle stands as it was, from then on the new one does. Each file is forced to the disk before
+//! it is renamed, and its folder after that, so this holds when the machine dies too.
 
 mod boxes;
 mod entry;
@@ -25,9 +25,9 @@ pub(crate) use slice::{Slice, parse_spec};
 pub(crate) use writer::BundleWriter;
 
 use crate::prelude::*;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::{file_error, local};
 use new_file::{NewFile, remove, rename};
-use std::path::Path;
 
 /// Makes a checksum differ from those of the data it may be embedded in, as LevelDB does.
 fn masked(crc: u32) -> u32 {
@@ -49,10 +49,10 @@ fn data_file(prefix: &str, shard: u32, shards: u32) -> String {
 /// Makes the directory of a file unless it exists; its parent must exist.
 fn ensure_directory(file: &str) -> Result<()> {
     let Some(dir) = local(file.as_bytes()).parent() else { return Ok(()) };
-    if dir.as_os_str().is_empty() || dir.is_dir() {
+    if dir.as_os_str().is_empty() || files::is_dir(dir) {
         return Ok(());
     }
-    match std::fs::create_dir(dir) {
+    match files::create_dir(dir) {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(file_error(&dir.to_string_lossy(), &e))
         }
@@ -82,7 +82,26 @@ fn remove_replaced(prefix: &str, replaced: Option<u32>) {
 }
 
 fn exists(name: &str) -> bool {
-    Path::exists(local(name.as_bytes()))
+    files::exists(local(name.as_bytes()))
+}
+
+/// Reads an index, and what it says of its tensors.
+pub(crate) fn fuzz_table(index: &[u8]) {
+    if let Ok(bundle) = BundleReader::from_index("fuzz", index) {
+        for name in bundle.names() {
+            let _ = bundle.find(&name);
+        }
+    }
+}
+
+/// An index with this many tensors.
+pub(crate) fn sample_index(tensors: usize) -> Vec<u8> {
+    let mut entries = std::collections::BTreeMap::new();
+    for i in 0..tensors {
+        let entry = entry::Entry::partitioned(DType::Float, Shape::from([i, 3]));
+        entries.insert(format!("tensor/{i}").into_bytes(), entry.encode());
+    }
+    table::write_table(&entries)
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ fn merge_v2(init: &KernelInit<'_>) -> Result<KernelBox> {
                 let dir = local(prefix.as_bytes()).parent();
                 // Goes only if nothing else is in it.
                 if let Some(dir) = dir.filter(|&d| Some(d) != target) {
-                    let _ = std::fs::remove_dir(dir);
+                    let _ = ferroflow_core::files::remove_dir(dir);
                 }
             }
         }
@@ -273,7 +273,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtypes: list(type) >= 1")
         .stateful()
         .shape(shape::unknown)
-        .expensive()
+        .does_io()
         .cpu_fn(save_v2);
     c.op("RestoreV2")
         .doc("Tensors, or slices of them, from a checkpoint.")
@@ -284,7 +284,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtypes: list(type) >= 1")
         .stateful()
         .shape(restored_shapes)
-        .expensive()
+        .does_io()
         .cpu(restore_v2);
     c.op("MergeV2Checkpoints")
         .doc("Makes one checkpoint of those that several tasks wrote.")
@@ -294,7 +294,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("allow_missing_files: bool = false")
         .stateful()
         .shape(shape::unknown)
-        .expensive()
+        .does_io()
         .cpu(merge_v2);
     c.op("ShardedFilename")
         .doc("The name of one of several files.")
@@ -319,7 +319,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: list(type) >= 1")
         .stateful()
         .shape(shape::unknown)
-        .expensive()
+        .does_io()
         .cpu_fn(|ctx| save_first(ctx, false));
     c.op("SaveSlices")
         .doc("Saves slices of tensors to a file of the first checkpoint format.")
@@ -330,7 +330,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: list(type) >= 1")
         .stateful()
         .shape(shape::unknown)
-        .expensive()
+        .does_io()
         .cpu_fn(|ctx| save_first(ctx, true));
     c.op("Restore")
         .doc("A tensor from files of the first checkpoint format.")
@@ -341,7 +341,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("preferred_shard: int = -1")
         .stateful()
         .shape(shape::unknown)
-        .expensive()
+        .does_io()
         .cpu(restore_first);
     c.op("RestoreSlice")
         .doc("A slice of a tensor from files of the first checkpoint format.")
@@ -353,7 +353,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("preferred_shard: int = -1")
         .stateful()
         .shape(|c| Ok(vec![restored_shapes(c)?[0].clone()]))
-        .expensive()
+        .does_io()
         .cpu(restore_first);
 }
 

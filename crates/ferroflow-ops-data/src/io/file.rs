@@ -2,7 +2,9 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::{file_error, local, read_file};
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
@@ -36,9 +38,11 @@ fn write(ctx: &mut Ctx<'_>) -> Result<()> {
     if let Some(dir) = path.parent()
         && !dir.as_os_str().is_empty()
     {
-        std::fs::create_dir_all(dir).map_err(|e| file_error(&dir.to_string_lossy(), &e))?;
+        files::create_dir_all(dir).map_err(|e| file_error(&dir.to_string_lossy(), &e))?;
     }
-    std::fs::write(path, contents.scalar_string()?).map_err(|e| file_error(&name, &e))
+    let bytes = contents.scalar_string()?;
+    let written = files::create(path).and_then(|mut f| f.write_all(bytes));
+    written.map_err(|e| file_error(&name, &e))
 }
 
 fn matching(ctx: &mut Ctx<'_>) -> Result<()> {
@@ -62,7 +66,7 @@ pub(crate) fn files_matching(pattern: &[u8]) -> Result<Vec<Bytes>> {
     let pattern = pattern.strip_prefix(b"file://").unwrap_or(pattern);
     let is_plain = |part: &[u8]| !part.iter().any(|b| b"*?[\\".contains(b));
     if is_plain(pattern) {
-        let exists = local(pattern).exists();
+        let exists = files::exists(local(pattern));
         return Ok(exists.then(|| Bytes::copy_from_slice(pattern)).into_iter().collect());
     }
     let parts: Vec<&[u8]> = pattern.split(|&b| b == b'/').collect();
@@ -75,16 +79,16 @@ pub(crate) fn files_matching(pattern: &[u8]) -> Result<Vec<Bytes>> {
             if is_plain(part) {
                 let whole = [&name[..], part, slash.as_bytes()].concat();
                 let path = if whole.is_empty() { Path::new(".") } else { local(&whole) };
-                if path.exists() {
+                if files::exists(path) {
                     next.push(whole);
                 }
                 continue;
             }
             let dir = if name.is_empty() { Path::new(".") } else { local(&name) };
-            let Ok(entries) = std::fs::read_dir(dir) else { continue };
-            for entry in entries.flatten() {
-                let is_dir = slash.is_empty() || entry.path().is_dir();
-                let entry = entry.file_name().into_vec();
+            let Ok(entries) = files::read_dir(dir) else { continue };
+            for entry in entries {
+                let is_dir = slash.is_empty() || files::is_dir(&dir.join(&entry));
+                let entry = entry.into_vec();
                 if is_dir && matches_pattern(part, &entry) {
                     next.push([&name[..], &entry, slash.as_bytes()].concat());
                 }
@@ -161,7 +165,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("filename: string")
         .output("contents: string")
         .shape(shape::scalar)
-        .expensive()
+        .does_io()
         .cpu_fn(read);
     c.op("WriteFile")
         .doc("Writes a file, and the directories it is in.")
@@ -169,14 +173,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("contents: string")
         .stateful()
         .shape(shape::unknown)
-        .expensive()
+        .does_io()
         .cpu_fn(write);
     c.op("MatchingFiles")
         .doc("The files whose names match one of these patterns, sorted.")
         .input("pattern: string")
         .output("filenames: string")
         .shape(shape::vector)
-        .expensive()
+        .does_io()
         .cpu_fn(matching);
 }
 

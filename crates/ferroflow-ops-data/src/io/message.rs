@@ -2,8 +2,10 @@
 
 use super::summarize::first_elements;
 use crate::prelude::*;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::file_error;
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -61,7 +63,7 @@ fn say(stream: &str, text: &[u8]) -> Result<()> {
         }
         _ => match stream.strip_prefix("file://") {
             Some(path) => {
-                let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+                let file = files::append(Path::new(path));
                 let mut file = file.map_err(|e| file_error(path, &e))?;
                 return file.write_all(text).map_err(|e| file_error(path, &e));
             }
@@ -124,6 +126,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("first_n: int = -1")
         .attr("summarize: int = 3")
         .stateful()
+        .does_io()
         .shape(shape::same_as_input)
         .cpu(|init| {
             let first = init.int("first_n")?;
@@ -139,6 +142,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("output_stream: string = 'stderr'")
         .attr("end: string = '\n'")
         .stateful()
+        .does_io()
         .shape(shape::unknown)
         .cpu(print_v2);
     c.op("Timestamp")

@@ -2,10 +2,10 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::{files, limits};
 use ferroflow_op_kit::file::{file_error, local};
 use ferroflow_op_kit::tfrecord::{RecordCompression, masked_crc};
 use flate2::bufread::{GzDecoder, ZlibDecoder};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
 /// A file being read from front to back.
@@ -18,34 +18,40 @@ pub(crate) struct Input {
 
 impl Input {
     pub fn open(name: &str, compression: RecordCompression) -> Result<Input> {
-        let file = File::open(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
+        let file = files::open(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
         let is_dir = file.metadata().is_ok_and(|m| m.is_dir());
         ensure!(!is_dir, FailedPrecondition, "{name}; Is a directory");
-        let file = BufReader::with_capacity(256 << 10, file);
+        Ok(Input::new(name, BufReader::with_capacity(256 << 10, file), compression))
+    }
+
+    /// Reads from `file`, which errors call `name`.
+    pub fn new(
+        name: &str,
+        file: impl BufRead + Send + 'static,
+        compression: RecordCompression,
+    ) -> Input {
         let from: Box<dyn BufRead + Send> = match compression {
             RecordCompression::None => Box::new(file),
             RecordCompression::Zlib => Box::new(BufReader::new(ZlibDecoder::new(file))),
             RecordCompression::Gzip => Box::new(BufReader::new(GzDecoder::new(file))),
         };
-        Ok(Input { name: name.into(), from, at: 0 })
+        Input { name: name.into(), from, at: 0 }
     }
 
     /// The next line without its end; `None` behind the last one. Carriage returns are dropped.
     pub fn line(&mut self) -> Result<Option<Bytes>> {
-        let mut line = Vec::new();
-        let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
-        if n == 0 {
-            return Ok(None);
-        }
-        self.at += n as u64;
+        let Some(mut line) = self.raw_line()? else { return Ok(None) };
         line.retain(|b| !matches!(b, b'\r' | b'\n'));
         Ok(Some(Bytes::from(line)))
     }
 
     /// The next line with its line end, unchanged; `None` after the last one.
     pub fn raw_line(&mut self) -> Result<Option<Vec<u8>>> {
+        let most = limits().record;
         let mut line = Vec::new();
-        let n = self.from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
+        let mut from = self.from.by_ref().take((most.most as u64).saturating_add(1));
+        let n = from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
+        most.admit(n, format_args!("the reader of {}", self.name))?;
         self.at += n as u64;
         Ok((n > 0).then_some(line))
     }
@@ -53,8 +59,11 @@ impl Input {
     /// Up to `n` bytes: fewer only at the end of the file.
     pub fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
+        let most = limits().record;
+        let n = std::cmp::min(n, (most.most as u64).saturating_add(1));
         let read = self.from.by_ref().take(n).read_to_end(&mut out);
         read.map_err(|e| file_error(&self.name, &e))?;
+        most.admit(out.len(), format_args!("the reader of {}", self.name))?;
         self.at += out.len() as u64;
         Ok(out)
     }

@@ -3,39 +3,39 @@
 use super::map;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::limits;
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
-/// Inflating to more than this is an error: a few bytes can encode any number.
-const MOST: u64 = 1 << 32;
+/// Bytes that are inflated between two checks of the limits.
+const INFLATE_BLOCK: u64 = 1 << 20;
 
 const BAD_HEADER: &str = "inflate() failed with error -3: incorrect header check";
 
-/// Reads everything; the data of a truncated stream is kept.
-fn inflate(from: impl Read) -> Result<Bytes> {
+/// Reads all there is; what a stream cut short gives is kept. A few bytes can stand for any number,
+/// so the limits are checked on the way.
+fn inflate(compressed: usize, mut from: impl Read) -> Result<Bytes> {
+    let limits = limits();
     let mut out = Vec::new();
-    match from.take(MOST + 1).read_to_end(&mut out) {
-        Ok(_) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {}
-        Err(_) => bail!(DataLoss, "{BAD_HEADER}"),
+    loop {
+        match from.by_ref().take(INFLATE_BLOCK).read_to_end(&mut out) {
+            Ok(0) => return Ok(Bytes::from(out)),
+            Ok(_) => limits.admit_decompressed(compressed, out.len(), "DecodeCompressed")?,
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Bytes::from(out)),
+            Err(_) => bail!(DataLoss, "{BAD_HEADER}"),
+        }
     }
-    ensure!(
-        out.len() as u64 <= MOST,
-        ResourceExhausted,
-        "the compressed string inflates to more than {MOST} bytes"
-    );
-    Ok(Bytes::from(out))
 }
 
 fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
     let kind = init.string("compression_type")?;
     let decode: fn(&[u8]) -> Result<Bytes> = match kind.as_str() {
         "" => |s| Ok(Bytes::copy_from_slice(s)),
-        "ZLIB" => |s| inflate(ZlibDecoder::new(s)),
+        "ZLIB" => |s| inflate(s.len(), ZlibDecoder::new(s)),
         "GZIP" => |s| {
             // The first two bytes identify a header of another kind; a truncated one is an error.
             ensure!(s.len() < 2 || s.starts_with(&[0x1f, 0x8b]), DataLoss, "{BAD_HEADER}");
-            inflate(GzDecoder::new(s))
+            inflate(s.len(), GzDecoder::new(s))
         },
         _ => bail!(InvalidArgument, "Only ZLIB, GZIP or NONE are supported compressions"),
     };

@@ -4,6 +4,7 @@ use crate::prelude::*;
 use ferroflow_op_kit::philox::{SharedPhilox, Singles};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 /// Draws this many times at most for distinct candidates: a sampler that cannot give enough of
 /// them must not run forever.
@@ -160,22 +161,49 @@ struct CandidateSampler {
     num_true: usize,
     unique: bool,
     stream: SharedPhilox,
-    /// `None` takes all classes.
-    sampler: Option<Sampler>,
+    source: Source,
+}
+
+/// Where the sampler of a kernel comes from.
+enum Source {
+    /// Every class is taken.
+    All,
+    Known(Sampler),
+    /// The first step reads it from a file.
+    File {
+        file: String,
+        weights: FixedWeights,
+        sampler: OnceLock<Sampler>,
+    },
 }
 
 impl CandidateSampler {
-    fn kernel(init: &KernelInit<'_>, sampler: Option<Sampler>) -> Result<KernelBox> {
+    fn kernel(init: &KernelInit<'_>, source: Source) -> Result<KernelBox> {
         Ok(KernelBox::new(CandidateSampler {
             sampled: size(init, "num_sampled")?,
             num_true: size(init, "num_true")?,
             unique: init.bool("unique")?,
             stream: SharedPhilox::from_attrs(init)?,
-            sampler,
+            source,
         }))
     }
 
-    /// The candidates, and the number of tries.
+    /// The sampler; `None` takes every class.
+    fn sampler(&self) -> Result<Option<&Sampler>> {
+        match &self.source {
+            Source::All => Ok(None),
+            Source::Known(sampler) => Ok(Some(sampler)),
+            Source::File { file, weights, sampler } => {
+                if let Some(sampler) = sampler.get() {
+                    return Ok(Some(sampler));
+                }
+                let read = weights.sampler(&read_weights(file)?)?;
+                Ok(Some(sampler.get_or_init(|| read)))
+            }
+        }
+    }
+
+    /// The candidates, and how many tries they took.
     fn draw(&self, sampler: &Sampler) -> Result<(Vec<i64>, u32)> {
         let stream = self.stream.reserve_words((self.sampled as u64).wrapping_mul(2048));
         let mut words = Singles::new(stream);
@@ -213,7 +241,8 @@ impl Kernel for CandidateSampler {
             self.num_true
         );
         let (shape, classes) = (classes.shape().clone(), classes.as_slice::<i64>()?);
-        let range = self.sampler.as_ref().map_or(self.sampled as u64, Sampler::range);
+        let sampler = self.sampler()?;
+        let range = sampler.map_or(self.sampled as u64, Sampler::range);
         ensure!(
             !self.unique || self.sampled as u64 <= range,
             InvalidArgument,
@@ -226,7 +255,7 @@ impl Kernel for CandidateSampler {
                 "`true_candidate` out of range [0, {range}), received {class}"
             );
         }
-        let (drawn, of_true, of_drawn) = match &self.sampler {
+        let (drawn, of_true, of_drawn) = match sampler {
             None => {
                 let all: Vec<i64> = (0..self.sampled as i64).collect();
                 (all, vec![1.0; classes.len()], vec![1.0; self.sampled])
@@ -265,13 +294,14 @@ fn range_max(init: &KernelInit<'_>) -> Result<u64> {
 }
 
 fn uniform(init: &KernelInit<'_>) -> Result<KernelBox> {
-    CandidateSampler::kernel(init, Some(Sampler::Uniform { range: range_max(init)? }))
+    let range = range_max(init)?;
+    CandidateSampler::kernel(init, Source::Known(Sampler::Uniform { range }))
 }
 
 fn log_uniform(init: &KernelInit<'_>) -> Result<KernelBox> {
     let range = range_max(init)?;
     let log_range = (range as f64).ln_1p();
-    CandidateSampler::kernel(init, Some(Sampler::LogUniform { range, log_range }))
+    CandidateSampler::kernel(init, Source::Known(Sampler::LogUniform { range, log_range }))
 }
 
 fn learned(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -283,7 +313,7 @@ fn learned(init: &KernelInit<'_>) -> Result<KernelBox> {
         i32::MAX
     );
     let counts = Counts::new(range as usize)?;
-    CandidateSampler::kernel(init, Some(Sampler::Learned(Mutex::new(counts))))
+    CandidateSampler::kernel(init, Source::Known(Sampler::Learned(Mutex::new(counts))))
 }
 
 fn fixed(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -298,28 +328,53 @@ fn fixed(init: &KernelInit<'_>) -> Result<KernelBox> {
         InvalidArgument,
         "Must only provide one of vocab_file and unigrams."
     );
-    let unigrams = if file.is_empty() { unigrams } else { read_weights(&file)? };
-    let (shards, shard) = (init.int("num_shards")?, init.int("shard")?);
-    let (reserved, distortion) = (size(init, "num_reserved_ids")?, init.float("distortion")?);
-    let is_ours = |id: usize| shards > 0 && id as i64 % shards == shard;
-    let mut weights: Vec<f32> = Vec::new();
-    weights.extend((0..reserved).filter(|&id| is_ours(id)).map(|_| 0.0));
-    let (first, mut total) = (weights.len(), 0.0f32);
-    for (i, w) in unigrams.iter().enumerate() {
-        if is_ours(first + i) {
-            let w = w.powf(distortion);
-            total += w;
-            weights.push(w);
+    let weights = FixedWeights {
+        shards: init.int("num_shards")?,
+        shard: init.int("shard")?,
+        reserved: size(init, "num_reserved_ids")?,
+        distortion: init.float("distortion")?,
+        range: range_max(init)?,
+    };
+    let source = match file.is_empty() {
+        true => Source::Known(weights.sampler(&unigrams)?),
+        false => Source::File { file, weights, sampler: OnceLock::new() },
+    };
+    CandidateSampler::kernel(init, source)
+}
+
+/// How a fixed sampler weighs classes, beyond their unigrams.
+struct FixedWeights {
+    shards: i64,
+    shard: i64,
+    reserved: usize,
+    distortion: f32,
+    range: u64,
+}
+
+impl FixedWeights {
+    fn sampler(&self, unigrams: &[f32]) -> Result<Sampler> {
+        let FixedWeights { shards, shard, reserved, distortion, range } = *self;
+        let is_ours = |id: usize| shards > 0 && id as i64 % shards == shard;
+        let mut weights: Vec<f32> = Vec::new();
+        // More than fit the range are an error below.
+        let most = usize::try_from(range).unwrap_or(usize::MAX).saturating_add(1);
+        weights.extend((0..reserved).filter(|&id| is_ours(id)).map(|_| 0.0).take(most));
+        let (first, mut total) = (weights.len(), 0.0f32);
+        for (i, w) in unigrams.iter().enumerate() {
+            if is_ours(first + i) {
+                let w = w.powf(distortion);
+                total += w;
+                weights.push(w);
+            }
         }
+        ensure!(
+            range == weights.len() as u64,
+            InvalidArgument,
+            "range is {range} must be equal to weights size  {}",
+            weights.len()
+        );
+        Ok(Sampler::Fixed(Weights::new(weights, total)))
     }
-    let range = range_max(init)?;
-    ensure!(
-        range == weights.len() as u64,
-        InvalidArgument,
-        "range is {range} must be equal to weights size  {}",
-        weights.len()
-    );
-    CandidateSampler::kernel(init, Some(Sampler::Fixed(Weights::new(weights, total))))
 }
 
 /// The last field of each line of a comma-separated file.
@@ -379,7 +434,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ("LearnedUnigramCandidateSampler", learned, "as often as they came in earlier steps"),
         ("ThreadUnsafeUnigramCandidateSampler", learned, "as often as they came in earlier steps"),
         ("FixedUnigramCandidateSampler", fixed, "by given weights"),
-        ("AllCandidateSampler", |init| CandidateSampler::kernel(init, None), "all of them"),
+        ("AllCandidateSampler", |init| CandidateSampler::kernel(init, Source::All), "all of them"),
     ];
     for (op, make, how) in table {
         let mut op_def = c
@@ -397,6 +452,7 @@ pub(crate) fn register(c: &mut Catalog) {
         }
         if op == "FixedUnigramCandidateSampler" {
             op_def = op_def
+                .does_io()
                 .attr("vocab_file: string = ''")
                 .attr("distortion: float = 1.0")
                 .attr("num_reserved_ids: int = 0")

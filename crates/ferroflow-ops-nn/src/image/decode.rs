@@ -2,8 +2,10 @@
 //!
 //! Most of them accept the other formats too: the first bytes of a file tell its format.
 
+use super::claimed::claimed_pixels;
 use super::{bmp, gif, jpeg, png};
 use crate::prelude::*;
+use ferroflow_core::limits;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
@@ -186,6 +188,8 @@ impl Decode {
         let animation = gif::Animation::read(data, self.expand)?;
         let frames = animation.frames;
         let (height, width) = (animation.height, animation.width);
+        let pixels = frames.saturating_mul(height).saturating_mul(width);
+        limits().pixels.admit(pixels, &self.name)?;
         let shape = match self.op {
             Op::Png | Op::Jpeg if frames != 1 => bail!(
                 InvalidArgument,
@@ -230,6 +234,36 @@ impl Decode {
     }
 }
 
+/// Decodes an image of any format, for the fuzz target.
+pub(crate) fn fuzz(data: &[u8]) {
+    let jpeg = jpeg::Options {
+        channels: 0,
+        ratio: 1,
+        smooth: true,
+        accurate: false,
+        recover_truncated: data.len() % 2 == 1,
+        acceptable_fraction: 0.5,
+        crop: None,
+    };
+    // As large as a short input can make it, and no larger.
+    if claimed_pixels(data) > 1 << 16 {
+        return;
+    }
+    let image = |op| Decode {
+        op,
+        name: "fuzz".into(),
+        channels: 0,
+        dtype: DType::UInt8,
+        expand: true,
+        jpeg,
+    };
+    let _ = jpeg::decode(data, &jpeg);
+    let _ = jpeg::read_size(data);
+    let _ = image(Op::Image).png(data);
+    let _ = image(Op::Image).gif(data);
+    let _ = image(Op::Image).bmp(data);
+}
+
 impl Kernel for Decode {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let contents = ctx.input(0)?;
@@ -241,6 +275,11 @@ impl Kernel for Decode {
         );
         let data = contents.scalar_string()?;
         ensure!(!data.is_empty(), InvalidArgument, "Input is empty.");
+        // The decoders refuse larger images in TensorFlow's words.
+        let pixels = claimed_pixels(data);
+        if pixels < 1 << 29 {
+            limits().pixels.admit(pixels, &self.name)?;
+        }
         let out = match data.as_ref() {
             [0xff, 0xd8, 0xff, ..] => self.jpeg(data, ctx)?,
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => self.png(data)?,

@@ -6,6 +6,7 @@ use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_op_kit::handle::Seen;
 use std::io::BufRead;
+use std::path::Path;
 
 /// Only tables that are filled once are filled like this.
 pub fn check_fixed(table: &Table) -> Result<()> {
@@ -89,7 +90,7 @@ impl Kernel for Text {
 
 impl Text {
     fn read(&self, file: &str) -> Result<(Vec<Bytes>, Vec<Bytes>)> {
-        let opened = std::fs::File::open(file).map_err(|e| match e.kind() {
+        let opened = ferroflow_core::files::open(Path::new(file)).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => err!(NotFound, "{file}; No such file or directory"),
             _ => err!(Unknown, "{file}; {e}"),
         })?;
@@ -180,7 +181,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("delimiter: string = '\t'")
             .attr("offset: int = 0")
             .shape(shape::unknown)
-            .expensive()
+            .does_io()
             .cpu(from_text);
     }
     c.no_gradient(&[

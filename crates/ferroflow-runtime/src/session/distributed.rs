@@ -4,8 +4,8 @@ use super::{RunOptions, SessionDone};
 use crate::plan::KernelCache;
 use crate::task::Task;
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, InlineScope, Resources, Result, SingleDeviceCollectives,
-    Tensor,
+    CancelToken, Collectives, DeviceInfo, InlineScope, MemoryOwner, Resources, Result,
+    SingleDeviceCollectives, Tensor,
 };
 use ferroflow_graph::passes::Pruned;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub struct SessionScope {
     pub distribute: Option<Arc<dyn Distribute>>,
     /// Variables and queues of its own task.
     pub resources: Arc<Resources>,
+    /// The owner of the memory that its steps allocate on its own task.
+    pub memory: Arc<MemoryOwner>,
     /// Kernels with state of its own task.
     pub kernels: Arc<KernelCache>,
     /// Runs the collective ops of its steps.
@@ -36,6 +38,7 @@ impl SessionScope {
             others: Vec::new(),
             distribute: None,
             resources,
+            memory: MemoryOwner::unlimited(),
             kernels: Arc::default(),
             collectives: Arc::new(SingleDeviceCollectives),
         }

@@ -1,6 +1,6 @@
 //! One call on the client, from its headers to its trailers.
 
-use super::super::frame::{self, CONTENT_TYPE, ReceiveError};
+use super::super::frame::{self, CONTENT_TYPE, ReceiveError, UpTo};
 use super::super::{Chunks, RpcStatus, code, timeout};
 use super::CallOptions;
 use super::connection::ClientConnection;
@@ -82,7 +82,7 @@ pub(super) async fn make(
     if let Some(Err(status)) = RpcStatus::take(&head.headers) {
         return Err(status.into());
     }
-    let received = frame::receive(&mut stream, &head.headers, max_message).await;
+    let received = frame::receive(&mut stream, &head.headers, &mut UpTo(max_message)).await;
     if let Err(ReceiveError::Message(status)) = received {
         return Err(status.into());
     }

@@ -1,11 +1,12 @@
 //! One call on the server, from its headers to its trailers.
 
-use super::super::frame::{self, CONTENT_TYPE, Framed, ReceiveError};
+use super::super::frame::{self, CONTENT_TYPE, Framed, ReceiveError, Receiving};
 use super::super::status::ok_trailers;
 use super::super::{Chunks, RpcStatus, code, timeout};
 use super::RpcRequest;
 use super::connection::Shared;
-use ferroflow_core::panic_text;
+use crate::error::to_status;
+use ferroflow_core::{QuotaShare, Reservation, panic_text};
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::header;
@@ -16,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 pub(super) async fn serve(
@@ -76,16 +78,18 @@ async fn work(
     let called =
         head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     *path = Some(called.clone());
-    let body = frame::receive(&mut stream, &head.headers, shared.server.max_message)
-        .await
-        .map_err(|error| match error {
+    let mut arriving = Arriving::new(shared);
+    let body = frame::receive(&mut stream, &head.headers, &mut arriving).await.map_err(
+        |error| match error {
             ReceiveError::Message(status) => status,
             ReceiveError::Nothing => {
                 RpcStatus::new(code::INTERNAL, "the call ended without a message")
             }
             ReceiveError::Stream(error) => RpcStatus::new(code::CANCELLED, error.to_string()),
-        })?;
+        },
+    )?;
     drop(stream);
+    let (body, _of_connection) = arriving.finish(body);
     let reply = shared
         .service
         .call(RpcRequest { path: called, metadata: head.headers, deadline, body })
@@ -94,8 +98,56 @@ async fn work(
     Ok(reply)
 }
 
+/// A message that is being received. Its bytes count for the connection until the call is over, and
+/// for the process as long as a tensor or a string is made of them.
+struct Arriving<'s> {
+    shared: &'s Shared,
+    bytes: usize,
+    connection: QuotaShare,
+    process: Reservation,
+}
+
+/// Shorter messages are not counted: there are many of them and they need little memory.
+const COUNT_FROM: usize = 4 << 10;
+/// A message of which nothing arrives for this long is given up.
+const STALLED: Duration = Duration::from_secs(60);
+
+impl<'s> Arriving<'s> {
+    fn new(shared: &'s Shared) -> Arriving<'s> {
+        let (connection, process) = (shared.memory.share(), Reservation::default());
+        Arriving { shared, bytes: 0, connection, process }
+    }
+
+    fn finish(self, body: Chunks) -> (Chunks, QuotaShare) {
+        let body = if self.bytes < COUNT_FROM { body } else { body.held_with(self.process) };
+        (body, self.connection)
+    }
+}
+
+impl Receiving for Arriving<'_> {
+    fn announced(&mut self, length: usize) -> Result<(), RpcStatus> {
+        let most = self.shared.server.limits.message.most;
+        if length <= most { Ok(()) } else { Err(frame::too_long(length, most)) }
+    }
+
+    fn arrived(&mut self, bytes: usize) -> Result<(), RpcStatus> {
+        let before = self.bytes;
+        self.bytes += bytes;
+        if self.bytes < COUNT_FROM {
+            return Ok(());
+        }
+        let new = if before < COUNT_FROM { self.bytes } else { bytes };
+        let counted = self.connection.add(new, &self.shared.peer);
+        counted.and_then(|()| self.process.grow(new)).map_err(|e| to_status(&e))
+    }
+
+    fn stalled_after(&self) -> Option<Duration> {
+        Some(STALLED)
+    }
+}
+
 /// Queues the answer. An error means that the caller is gone.
-fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, RpcStatus>) {
+pub(super) fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, RpcStatus>) {
     let mut response = Response::new(());
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     match result {

@@ -7,6 +7,8 @@ use super::super::{
     BoxFuture, BoxIo, CONNECTION_WINDOW, MAX_FRAME, MAX_HEADER_LIST, STREAM_WINDOW,
 };
 use super::{RpcServer, RpcService, call};
+use crate::error::to_status;
+use ferroflow_core::Quota;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::{ArcWake, AtomicWaker, waker};
 use std::sync::Arc;
@@ -22,6 +24,8 @@ pub(super) struct Shared {
     pub server: RpcServer,
     /// The client, for the log.
     pub peer: String,
+    /// Counts the bytes of its messages that are being received or handled.
+    pub memory: Arc<Quota>,
 }
 
 /// A connection without a handshake is closed after this.
@@ -36,13 +40,14 @@ const MOST_ROUNDS: usize = 32;
 
 pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver<bool>) {
     let (io, release) = gather(io);
+    let calls = shared.server.limits.calls;
     let handshake = h2::server::Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(MAX_FRAME)
         .max_header_list_size(MAX_HEADER_LIST)
-        // No limit: waiting calls would fill it, and the call that releases them could not start.
-        .max_concurrent_streams(u32::MAX)
+        // More than are allowed, so that a call over the limit gets an answer.
+        .max_concurrent_streams(u32::try_from(calls.most).unwrap_or(u32::MAX).saturating_mul(2))
         .handshake::<_, Framed>(io);
     let shared = Arc::new(shared);
     let closing = async move {
@@ -146,8 +151,13 @@ impl ServerConnection {
             );
             return Poll::Ready(());
         }
+        let calls = self.shared.server.limits.calls;
         loop {
             match self.http.poll_accept(cx) {
+                Poll::Ready(Some(Ok((_, mut respond)))) if self.calls.len() >= calls.most => {
+                    let error = calls.exceeded(self.calls.len() + 1, &self.shared.peer);
+                    call::answer(&mut respond, Err(to_status(&error)));
+                }
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.calls.push(Box::pin(call::serve(self.shared.clone(), request, respond)));
                 }

@@ -5,6 +5,7 @@ use ferroflow_cluster::rpc::{
     BoxFuture, CallOptions, Channel, Chunks, RpcRequest, RpcServer, RpcService, RpcStatus, client,
     code,
 };
+use ferroflow_core::{Limit, Limits};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -21,6 +22,16 @@ pub struct Fixture {
     pub events: mpsc::UnboundedReceiver<&'static str>,
     pub stop: Option<oneshot::Sender<()>>,
     pub served: JoinHandle<()>,
+}
+
+/// A server that takes messages of up to 1000 bytes.
+pub fn short_messages() -> RpcServer {
+    let message = Limit { most: 1000, ..Limits::DEFAULT.message };
+    with_limits(Limits { message, ..Limits::DEFAULT })
+}
+
+pub fn with_limits(limits: Limits) -> RpcServer {
+    RpcServer { limits, ..RpcServer::default() }
 }
 
 impl Fixture {

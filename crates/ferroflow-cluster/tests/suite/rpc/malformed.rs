@@ -1,8 +1,8 @@
 //! A server that gets requests which no gRPC client sends. One connection survives them all.
 
-use super::fixture::Fixture;
+use super::fixture::{Fixture, short_messages};
 use bytes::Bytes;
-use ferroflow_cluster::rpc::{RpcServer, code};
+use ferroflow_cluster::rpc::code;
 use h2::client::SendRequest;
 use http::{HeaderMap, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,8 +15,7 @@ struct Raw {
 
 impl Raw {
     async fn connect() -> Self {
-        let server =
-            Fixture::start_with(RpcServer { max_message: 1000, ..Default::default() }).await;
+        let server = Fixture::start_with(short_messages()).await;
         let stream = TcpStream::connect(&server.address).await.expect("connect");
         let (send, connection) = h2::client::handshake(stream).await.expect("handshake");
         tokio::spawn(connection);

@@ -1,6 +1,6 @@
 //! A server that gets well-formed calls.
 
-use super::fixture::{Fixture, HANG, call};
+use super::fixture::{Fixture, HANG, call, short_messages};
 use bytes::{Buf, Bytes};
 use ferroflow_cluster::rpc::{CallOptions, Channel, Keepalive, RpcServer, client, code};
 use std::time::Duration;
@@ -185,7 +185,7 @@ async fn shutdown_ends_calls_that_outlast_the_grace_period() {
 
 #[tokio::test]
 async fn messages_beyond_the_limit_are_refused() {
-    let server = Fixture::start_with(RpcServer { max_message: 1000, ..Default::default() }).await;
+    let server = Fixture::start_with(short_messages()).await;
     let channel = server.channel();
     call(&channel, "/t/Echo", Bytes::from(vec![0; 1000])).await.expect("just fits");
     let status =

@@ -1,8 +1,9 @@
 //! Memory that processes share: mapping it, and access by offset.
 
-use ferroflow_core::{Result, ensure, err};
-use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
+use super::handover;
+use ferroflow_core::{Result, err};
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -24,24 +25,29 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Creates zeroed memory that exists until the last process unmaps it.
     pub(crate) fn create(len: usize) -> Result<Region> {
-        let file = memfd_create("ferroflow-ranks", MemfdFlags::CLOEXEC)
-            .map_err(|e| err!(Unavailable, "cannot create shared memory: {e}"))?;
-        ftruncate(&file, len as u64)
-            .map_err(|e| err!(Unavailable, "cannot create shared memory: {e}"))?;
+        let create = || {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            let file = memfd_create("ferroflow-ranks", flags)?;
+            ftruncate(&file, len as u64)?;
+            // An access behind the end would kill the process that makes it.
+            fcntl_add_seals(&file, handover::SEALS)?;
+            Ok(file)
+        };
+        let file = create().map_err(|e: rustix::io::Errno| {
+            err!(Unavailable, "cannot create shared memory: {e}")
+        })?;
         Region::map(file, len)
     }
 
-    /// Maps the memory of another process, which has sent its [`Region::path`].
-    pub(crate) fn open(path: &str, len: usize) -> Result<Region> {
-        let file = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|e| err!(Unavailable, "cannot open shared memory {path}: {e}"))?;
-        let size = rustix::fs::fstat(&file).map_or(0, |s| s.st_size);
-        ensure!(
-            size as u64 == len as u64,
-            DataLoss,
-            "shared memory {path} has {size} bytes, expected {len}"
-        );
-        Region::map(file, len)
+    /// Maps the memory that another process of this host and user has offered under `name`.
+    pub(crate) fn open(name: &str, len: usize) -> Result<Region> {
+        Region::map(handover::take(name, len)?, len)
+    }
+
+    /// Offers the memory to `times` other processes of this host and user. Returns the name for
+    /// [`Region::open`]. The offer stands for a minute.
+    pub(crate) fn offer(&self, times: usize) -> Result<String> {
+        handover::offer(&self.file, times)
     }
 
     fn map(file: OwnedFd, len: usize) -> Result<Region> {
@@ -52,12 +58,6 @@ impl Region {
         let at = NonNull::new(at.cast())
             .ok_or_else(|| err!(Internal, "the kernel mapped memory at address 0"))?;
         Ok(Region { at, len, file })
-    }
-
-    /// The path at which another process of this host and user can open it, while this process
-    /// runs.
-    pub(crate) fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
     pub(crate) fn len(&self) -> usize {

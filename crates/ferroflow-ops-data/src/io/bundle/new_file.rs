@@ -1,6 +1,7 @@
 //! Files that appear whole or not at all.
 
 use crate::prelude::*;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::{file_error, local};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -24,7 +25,7 @@ impl NewFile {
         let n = COUNTER.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{name}.tempstate{}_{n}", std::process::id());
         let temporary = local(temporary.as_bytes()).to_path_buf();
-        let file = File::create(&temporary).map_err(|e| file_error(name, &e))?;
+        let file = files::create(&temporary).map_err(|e| file_error(name, &e))?;
         let file = Some(BufWriter::with_capacity(BUFFER, file));
         Ok(NewFile { name: name.into(), temporary, file })
     }
@@ -37,13 +38,16 @@ impl NewFile {
 
     pub fn finish(mut self) -> Result<()> {
         crash_point();
-        let written = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
+        let written = self.file.as_mut().map_or(Ok(()), |file| {
+            file.flush()?;
+            files::sync_file(file.get_ref())
+        });
         crash_point();
         let renamed = written.and_then(|()| {
-            std::fs::rename(&self.temporary, local(self.name.as_bytes()))?;
-            // The file is in place: nothing to clean up.
+            files::rename(&self.temporary, local(self.name.as_bytes()))?;
+            // In place: nothing is left to clean up.
             self.file = None;
-            Ok(())
+            files::sync_folder(local(self.name.as_bytes()))
         });
         renamed.map_err(|e| file_error(&self.name, &e))
     }
@@ -52,7 +56,8 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            let _ = std::fs::remove_file(&self.temporary);
+            let temporary = std::mem::take(&mut self.temporary);
+            files::soon(move || drop(files::remove_file(&temporary)));
         }
     }
 }
@@ -60,14 +65,15 @@ impl Drop for NewFile {
 /// Renames a whole file.
 pub(super) fn rename(old: &str, new: &str) -> Result<()> {
     crash_point();
-    let renamed = std::fs::rename(local(old.as_bytes()), local(new.as_bytes()));
+    let (from, to) = (local(old.as_bytes()), local(new.as_bytes()));
+    let renamed = files::rename(from, to).and_then(|()| files::sync_folder(to));
     renamed.map_err(|e| file_error(old, &e))
 }
 
 /// Removes a file that does no harm if it stays.
 pub(super) fn remove(name: &str) {
     crash_point();
-    let _ = std::fs::remove_file(local(name.as_bytes()));
+    let _ = files::remove_file(local(name.as_bytes()));
 }
 
 /// A place at which tests let the process die.

@@ -7,6 +7,7 @@ use super::table::read_table;
 use super::{data_file, exists, index_file, masked};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::IncomingTensor;
 use ferroflow_op_kit::file::{file_error, local, read_file};
 use ferroflow_op_kit::protobuf::take_varint;
 use parking_lot::Mutex;
@@ -32,7 +33,12 @@ impl BundleReader {
     }
 
     pub fn open(prefix: &str) -> Result<BundleReader> {
-        let mut table = read_table(&read_file(&index_file(prefix))?)?;
+        BundleReader::from_index(prefix, &read_file(&index_file(prefix))?)
+    }
+
+    /// A bundle with this index.
+    pub(super) fn from_index(prefix: &str, index: &[u8]) -> Result<BundleReader> {
+        let mut table = read_table(index)?;
         let Some(header) = table.remove(&Vec::new()) else {
             bail!(DataLoss, "the bundle {prefix} has no header");
         };
@@ -140,22 +146,23 @@ impl BundleReader {
             file.read_exact_at(&mut bytes, entry.offset).map_err(|e| file_error(&name, &e))?;
             return self.read_strings(entry, &bytes);
         }
-        let mut tensor = Tensor::alloc(entry.dtype, entry.shape.clone())?;
-        let bytes = tensor.bytes_mut()?;
+        let mut tensor = IncomingTensor::new(entry.dtype, entry.shape.clone())?;
         ensure!(
-            bytes.len() as u64 == entry.size,
+            tensor.missing() as u64 == entry.size,
             DataLoss,
             "Invalid size in bundle entry: {} bytes stored, {} of shape {} take {}",
             entry.size,
             entry.dtype,
             entry.shape,
-            bytes.len()
+            tensor.missing()
         );
         let (mut at, mut crc) = (entry.offset, 0);
-        for block in bytes.chunks_mut(READ_BLOCK) {
-            file.read_exact_at(block, at).map_err(|e| file_error(&name, &e))?;
-            crc = crc32c::crc32c_append(crc, block);
-            at += block.len() as u64;
+        while let Some(piece) = tensor.next_piece()? {
+            for block in piece.chunks_mut(READ_BLOCK) {
+                file.read_exact_at(block, at).map_err(|e| file_error(&name, &e))?;
+                crc = crc32c::crc32c_append(crc, block);
+                at += block.len() as u64;
+            }
         }
         ensure!(
             masked(crc) == entry.crc,
@@ -167,14 +174,15 @@ impl BundleReader {
             entry.size,
             super::unmasked(entry.crc),
         );
-        Ok(tensor)
+        tensor.finish()
     }
 
     fn file(&self, shard: u32, name: &str) -> Result<Arc<File>> {
         if let Some(file) = self.files.lock().get(&shard) {
             return Ok(file.clone());
         }
-        let file = File::open(local(name.as_bytes())).map_err(|e| file_error(name, &e))?;
+        let file = ferroflow_core::files::open(local(name.as_bytes()))
+            .map_err(|e| file_error(name, &e))?;
         let file = Arc::new(file);
         self.files.lock().insert(shard, file.clone());
         Ok(file)

@@ -224,6 +224,7 @@ fn register_uses(c: &mut Catalog, is_new: bool) {
         }));
     using(c, is_new, "ReaderRestoreState", "Puts a reader in a state it was in before.")
         .input("state: string")
+        .does_io()
         .shape(shape::unknown)
         .cpu(acts(restore));
     using(c, is_new, "ReaderReset", "Puts a reader in the state it began in.")

@@ -6,14 +6,13 @@ use super::image::Images;
 use super::plain::floats;
 use super::tagged;
 use crate::prelude::*;
+use ferroflow_core::files;
 use ferroflow_op_kit::file::{file_error, local};
 use ferroflow_op_kit::handle::{Anchor, Seen};
 use ferroflow_op_kit::protobuf::{Message, fields};
+use ferroflow_op_kit::record_log::RecordLog;
 use ferroflow_op_kit::tensor_proto::{Strings, encode};
-use ferroflow_op_kit::tfrecord::write_record;
 use parking_lot::Mutex;
-use std::fs::File;
-use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A summary writer; it has no file until it is given one.
@@ -26,15 +25,16 @@ impl Resource for Writer {
     }
 
     fn close(&self) {
-        *self.0.lock() = None;
+        // Writes pending events.
+        if let Some(file) = self.0.lock().take() {
+            files::soon(move || drop(file));
+        }
     }
 }
 
 /// An event file: records of what happened, written some at a time.
 struct EventFile {
-    name: String,
-    file: File,
-    pending: Vec<u8>,
+    log: RecordLog,
     events: usize,
     written: Instant,
     max_queue: usize,
@@ -43,16 +43,14 @@ struct EventFile {
 
 impl EventFile {
     fn create(dir: &str, suffix: &str, max_queue: i32, max_millis: i32) -> Result<EventFile> {
-        std::fs::create_dir_all(local(dir.as_bytes())).map_err(|e| file_error(dir, &e))?;
+        files::create_dir_all(local(dir.as_bytes())).map_err(|e| file_error(dir, &e))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = if host.trim().is_empty() { "localhost" } else { host.trim() };
         let name = format!("{dir}/events.out.tfevents.{now:010}.{host}{suffix}");
-        let file = File::create(local(name.as_bytes())).map_err(|e| file_error(&name, &e))?;
+        let file = files::create(local(name.as_bytes())).map_err(|e| file_error(&name, &e))?;
         let mut events = EventFile {
-            name,
-            file,
-            pending: Vec::new(),
+            log: RecordLog::new(name, file),
             events: 0,
             written: Instant::now(),
             max_queue: usize::try_from(max_queue).unwrap_or(0),
@@ -66,7 +64,7 @@ impl EventFile {
     }
 
     fn add(&mut self, event: &[u8]) -> Result<()> {
-        write_record(&mut self.pending, event).map_err(|e| file_error(&self.name, &e))?;
+        self.log.add(event);
         self.events += 1;
         if self.events > self.max_queue || self.written.elapsed() > self.max_wait {
             self.flush()?;
@@ -75,9 +73,8 @@ impl EventFile {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let pending = std::mem::take(&mut self.pending);
         (self.events, self.written) = (0, Instant::now());
-        self.file.write_all(&pending).map_err(|e| file_error(&self.name, &e))
+        self.log.flush()
     }
 }
 
@@ -338,7 +335,7 @@ pub(crate) fn register(c: &mut Catalog) {
         for attr in attrs {
             b = b.attr(attr);
         }
-        b.stateful().shape(shape::unknown).cpu(make);
+        b.stateful().does_io().shape(shape::unknown).cpu(make);
     }
 }
 
