@@ -14,6 +14,7 @@ mod gpu;
 mod oracle;
 mod paths;
 mod programs;
+mod proof;
 mod python;
 mod skipped;
 mod soak;
@@ -43,6 +44,7 @@ Most used:
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
   cargo xtask python --develop                 the Python package from its sources, built quickly
   cargo xtask python --all                     its tests, with torch, JAX, Keras and TensorFlow too
+  cargo xtask fuzz --seconds 60                every parser of outside bytes, with a nightly compiler
   cargo xtask book                             the book in docs/
 
 You need Cargo, gcc and Python 3.11; the commands install the rest."
@@ -61,8 +63,11 @@ enum Chore {
     BenchRust(bench::RustArgs),
     Digits(digits::Args),
     Gpu(gpu::Args),
+    Fuzz(proof::FuzzArgs),
+    Miri(proof::MiriArgs),
     Oracle(oracle::Args),
     Python(python::Args),
+    Sanitize(proof::SanitizeArgs),
     Soak(soak::Args),
     Tidy(tidy::Args),
     Venv(venv::Args),
@@ -78,8 +83,11 @@ fn main() -> ExitCode {
         Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Digits(args) => digits::run(&args),
         Chore::Gpu(args) => gpu::run(&args),
+        Chore::Fuzz(args) => proof::fuzz(&args),
+        Chore::Miri(args) => proof::miri(&args),
         Chore::Oracle(args) => oracle::run(&args),
         Chore::Python(args) => python::run(&args),
+        Chore::Sanitize(args) => proof::sanitize(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Tidy(args) => tidy::run(&args),
         Chore::Venv(args) => venv::run(&args),
