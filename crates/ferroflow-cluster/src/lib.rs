@@ -30,6 +30,7 @@ mod spec;
 mod spin;
 mod tf_config;
 mod threads;
+mod watchdog;
 mod wire;
 mod worker;
 

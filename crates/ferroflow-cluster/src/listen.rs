@@ -3,15 +3,19 @@
 use crate::link::{self, Identity, MAGIC, Receiver};
 use crate::net::{NetListener, NetStream, Rewound};
 use crate::rpc::{BoxIo, IncomingConnections};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// A connection that sends nothing is closed after this.
 const FIRST_WORD: Duration = Duration::from_secs(20);
+/// The most connections that have sent nothing.
+const MOST_SILENT: usize = 512;
 /// The number of connections in the queue.
 const BACKLOG: usize = 128;
 
@@ -44,6 +48,7 @@ pub(crate) async fn listen(
     receiver: Arc<dyn Receiver>,
 ) {
     let mut connections = JoinSet::new();
+    let mut silent = SilentConnections::default();
     loop {
         tokio::select! {
             biased;
@@ -51,7 +56,9 @@ pub(crate) async fn listen(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     let (grpc, own, receiver) = (grpc.clone(), own.clone(), receiver.clone());
-                    connections.spawn(sort(stream, peer, grpc, own, receiver));
+                    let has_spoken = Arc::new(AtomicBool::new(false));
+                    let sorting = sort(stream, peer, has_spoken.clone(), grpc, own, receiver);
+                    silent.add(connections.spawn(sorting), has_spoken);
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -63,9 +70,39 @@ pub(crate) async fn listen(
     }
 }
 
+/// Connections that have sent nothing, the oldest first. There may be so many that no descriptor is
+/// left for clients, so the oldest are closed.
+#[derive(Default)]
+struct SilentConnections(VecDeque<(AbortHandle, Arc<AtomicBool>)>);
+
+impl SilentConnections {
+    fn add(&mut self, connection: AbortHandle, has_spoken: Arc<AtomicBool>) {
+        self.0.push_back((connection, has_spoken));
+        let most = descriptors() / 4;
+        if self.0.len() <= MOST_SILENT.min(most) {
+            return;
+        }
+        self.0.retain(|(connection, has_spoken)| {
+            !connection.is_finished() && !has_spoken.load(Ordering::Relaxed)
+        });
+        while self.0.len() > MOST_SILENT.min(most) {
+            if let Some((oldest, _)) = self.0.pop_front() {
+                oldest.abort();
+            }
+        }
+    }
+}
+
+/// How many descriptors the process may have.
+pub(crate) fn descriptors() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
 async fn sort(
     stream: NetStream,
     peer: String,
+    has_spoken: Arc<AtomicBool>,
     grpc: mpsc::Sender<(BoxIo, String)>,
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
@@ -73,6 +110,7 @@ async fn sort(
     let Ok(Ok((first, stream))) = tokio::time::timeout(FIRST_WORD, first_byte(stream)).await else {
         return;
     };
+    has_spoken.store(true, Ordering::Relaxed);
     if first == MAGIC[0] {
         if let Err(e) = link::serve(stream, &peer, &own, receiver).await {
             tracing::debug!(peer, "link ended: {e}");

@@ -4,7 +4,7 @@ use crate::channels::Channels;
 use crate::client::InProcessMaster;
 use crate::drain::Drain;
 use crate::link::{DataPath, Identity, Links, Token, VERSION};
-use crate::listen::{Handed, listen};
+use crate::listen::{Handed, descriptors, listen};
 use crate::master::{Master, MasterOptions};
 use crate::messages::LinkOffer;
 use crate::net::{NetListener, SystemNetwork, TaskNetwork};
@@ -201,6 +201,9 @@ impl Server {
             accepting.shutdown().await;
         };
         let service: Arc<dyn rpc::RpcService> = Arc::new(service);
+        let mut limits = limits;
+        // Files and links need descriptors too.
+        limits.connections.most = limits.connections.most.min(descriptors() / 2);
         let server = rpc::RpcServer { limits, ..rpc::RpcServer::default() };
         server.serve(incoming, service, stop).await;
     }

@@ -1,6 +1,7 @@
 //! The threads that serve the network.
 
 use crate::spin::before_park;
+use crate::watchdog;
 use ferroflow_core::{Result, err};
 use tokio::runtime::{Builder, Runtime};
 
@@ -10,7 +11,13 @@ pub fn network_threads() -> Result<Runtime> {
     Builder::new_multi_thread()
         .thread_name("ff-net")
         .enable_all()
-        .on_thread_park(before_park)
+        .on_thread_start(watchdog::started)
+        .on_thread_stop(watchdog::ended)
+        .on_thread_park(|| {
+            before_park();
+            watchdog::parks();
+        })
+        .on_thread_unpark(watchdog::wakes)
         .build()
         .map_err(|e| err!(ResourceExhausted, "cannot start network threads: {e}"))
 }

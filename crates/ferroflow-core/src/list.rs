@@ -2,10 +2,11 @@
 
 use crate::Result;
 use crate::buffer::Reservation;
+use bytes::Bytes;
 use std::ops::{Deref, DerefMut};
 
-/// A list of elements. Its own memory counts against the memory limit. The texts and objects that
-/// the elements refer to do not count. Dereferences to a slice.
+/// A list of elements. Its own memory counts against the memory limit, and so do texts that belong
+/// to it alone. Objects that the elements refer to do not count. Dereferences to a slice.
 pub struct List<T> {
     items: Vec<T>,
     counted: Reservation,
@@ -31,6 +32,16 @@ impl<T> List<T> {
     {
         let counted = Reservation::new(bytes::<T>(items.len()))?;
         Ok(List { items: items.to_vec(), counted })
+    }
+}
+
+impl List<Bytes> {
+    /// A list of texts. Those that no other list or message holds count too.
+    pub fn of_texts(items: Vec<Bytes>) -> Result<List<Bytes>> {
+        let own = items.iter().filter(|text| text.is_unique()).map(Bytes::len);
+        let bytes = own.fold(items.len() * size_of::<Bytes>(), usize::saturating_add);
+        let counted = Reservation::new(if bytes < COUNT_FROM { 0 } else { bytes })?;
+        Ok(List { items, counted })
     }
 }
 
@@ -65,4 +76,18 @@ impl<T> DerefMut for List<T> {
 fn bytes<T>(n: usize) -> usize {
     let bytes = n.saturating_mul(size_of::<T>());
     if bytes < COUNT_FROM { 0 } else { bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_count_once() {
+        let text = Bytes::from(vec![7; 100_000]);
+        let shared = List::of_texts(vec![text.clone(), text]).unwrap();
+        assert_eq!(shared.counted.bytes(), 0, "another owner counts them");
+        let own = List::of_texts(vec![Bytes::from(vec![7; 100_000])]).unwrap();
+        assert!(own.counted.bytes() >= 100_000);
+    }
 }

@@ -139,7 +139,7 @@ impl Tensor {
         Tensor::from_storage(
             DType::String,
             shape.into(),
-            Storage::Strings(Arc::new(values.try_into()?)),
+            Storage::Strings(Arc::new(List::of_texts(values)?)),
         )
     }
 

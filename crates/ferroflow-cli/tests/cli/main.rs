@@ -7,6 +7,7 @@ mod faults;
 mod inspect;
 mod launch;
 mod plan;
+mod pressure;
 mod run;
 mod server;
 mod train;

@@ -2,6 +2,7 @@
 
 use super::frame::{FrameHead, FrameRest, HEAD};
 use crate::net::BoxRead;
+use crate::watchdog;
 use ferroflow_core::{Error, IncomingTensor, Result, Tensor, err};
 use tokio::io::AsyncReadExt;
 
@@ -118,6 +119,7 @@ impl FrameReader {
         if self.end - self.start >= len {
             return Ok(true);
         }
+        watchdog::moves();
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         while self.end < len {

@@ -8,6 +8,7 @@ use super::super::{
 };
 use super::{RpcServer, RpcService, call};
 use crate::error::to_status;
+use crate::watchdog;
 use ferroflow_core::Quota;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::{ArcWake, AtomicWaker, waker};
@@ -106,6 +107,7 @@ impl ServerConnection {
         let inner = Arc::new(Inner { state: AtomicU8::new(PARKED), outer: AtomicWaker::new() });
         let waker = waker(inner.clone());
         std::future::poll_fn(|outer| {
+            watchdog::moves();
             inner.outer.register(outer.waker());
             let mut cx = Context::from_waker(&waker);
             let mut rounds = 0;

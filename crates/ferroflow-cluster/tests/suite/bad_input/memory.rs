@@ -35,10 +35,10 @@ fn unwritten(n: i32, dtype: DType) -> pb::GraphDef {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_does_not_see_what_another_has_freed() {
     let f = Fixture::start().await;
-    for n in [8, 64, 1000, 5000, 100_000, 1 << 20, 8 << 20] {
+    for n in [8, 64, 1000, 5000, 100_000, 1 << 20, 5 << 20] {
         for dtype in [DType::UInt8, DType::Float, DType::Int64, DType::Bool] {
             f.fetch(secret(n), "size:0").await.unwrap();
-            for _ in 0..3 {
+            for _ in 0..2 {
                 let got = f.fetch(unwritten(n, dtype), "x:0").await.unwrap();
                 let seen = got.bytes().unwrap().iter().filter(|&&b| b != 0).count();
                 assert_eq!(seen, 0, "{seen} of {n} bytes of another session in a {dtype} tensor");
