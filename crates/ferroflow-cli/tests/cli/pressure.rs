@@ -1,5 +1,6 @@
-//! Servers under pressure: files that block, memory and descriptors that run out, silent and hostile
-//! connections, a full disk. Each has one outcome, which the test checks and writes to the book.
+//! Servers under pressure: files that block, memory and descriptors that run out, silent and
+//! hostile connections, a full disk. Each has one outcome, which the test checks and writes to the
+//! book.
 
 use crate::common::{FOREVER, Lines, PROGRAM, Running, folder, free_addresses, own_loopback};
 use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};

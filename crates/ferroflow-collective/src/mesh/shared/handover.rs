@@ -1,6 +1,6 @@
 //! Hands shared memory to other processes of the same host and user: the descriptor goes over a
-//! Unix socket. Both sides check the user of the other with the kernel. The one that takes the memory
-//! checks that no process can resize it: an access behind the end of a file kills a process.
+//! Unix socket. Both sides check the user of the other with the kernel. The one that takes the
+//! memory checks that no process can resize it: an access behind the end of a file kills a process.
 
 use ferroflow_core::{Result, ensure, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
