@@ -104,6 +104,10 @@ NAMES = {
         "nn.sparse_softmax_cross_entropy_with_logits=sparse_softmax_cross_entropy_with_logits "
         "nn.weighted_cross_entropy_with_logits=weighted_cross_entropy_with_logits"
     ),
+    "ferroflow.python.ops.ctc_ops": (
+        "nn.ctc_beam_search_decoder=ctc_beam_search_decoder "
+        "nn.ctc_greedy_decoder=ctc_greedy_decoder nn.ctc_loss=ctc_loss"
+    ),
     "ferroflow.python.ops.custom_gradient": (
         "custom_gradient grad_pass_through"
     ),
@@ -430,6 +434,15 @@ NAMES = {
         "nn.rnn_cell.GRUCell=GRUCell nn.rnn_cell.LSTMCell=LSTMCell "
         "nn.rnn_cell.LSTMStateTuple=LSTMStateTuple nn.rnn_cell.MultiRNNCell=MultiRNNCell "
         "nn.rnn_cell.RNNCell=RNNCell nn.rnn_cell.ResidualWrapper=ResidualWrapper"
+    ),
+    "ferroflow.python.ops.sampled_losses": (
+        "nn.all_candidate_sampler=all_candidate_sampler "
+        "nn.compute_accidental_hits=compute_accidental_hits "
+        "nn.fixed_unigram_candidate_sampler=fixed_unigram_candidate_sampler "
+        "nn.learned_unigram_candidate_sampler=learned_unigram_candidate_sampler "
+        "nn.log_uniform_candidate_sampler=log_uniform_candidate_sampler "
+        "nn.nce_loss=nce_loss nn.sampled_softmax_loss=sampled_softmax_loss "
+        "nn.uniform_candidate_sampler=uniform_candidate_sampler"
     ),
     "ferroflow.python.ops.slicing": (
         "slice strided_slice"

@@ -196,9 +196,14 @@ def _nth_element(op, grad):
     return [math_ops.divide(chosen, count) * grad, None]
 
 
+# The text is an attribute of the node, and so the same as in TensorFlow.
+_CTC_MESSAGE = ("Currently there is no way to take the second  derivative of ctc_loss due to the "
+                "fused implementation's interaction  with tf.gradients()")
+
+
 @gradient("CTCLoss", "CTCLossV2")
 def _ctc_loss(op, grad_loss, _):
-    raw = g.PreventGradient(op.outputs[1], message="the gradient of ctc_loss has no gradient")
+    raw = g.PreventGradient(op.outputs[1], message=_CTC_MESSAGE)
     return [_times(grad_loss, raw), None, None, None]
 
 
