@@ -19,12 +19,24 @@ pub fn shapes(ir: &GraphIr, shape: Shapes<'_>, id: NodeId) -> Result<Vec<Partial
     }
     let Some(infer) = &node.op.shape else { return Ok(unknown()) };
     let inputs: Vec<PartialShape> = node.inputs.iter().map(|e| shape(*e)).collect();
-    let constants: Vec<Option<Tensor>> =
-        node.inputs.iter().map(|e| shape_argument(ir, shape, *e)).collect();
+    let constants: Vec<Option<Tensor>> = (0..node.inputs.len())
+        .map(|i| {
+            let e = node.inputs[i];
+            if is_shape(node, i) { shape_argument(ir, shape, e) } else { constant(ir, shape, e) }
+        })
+        .collect();
     let outputs = node.output_types.len();
     let found =
         infer(&ShapeCtx { attrs: &node.attrs, inputs: &inputs, constants: &constants, outputs })?;
     Ok(if found.len() == outputs { found } else { unknown() })
+}
+
+/// Whether an input holds a shape, in which -1 is an unknown dimension.
+fn is_shape(node: &Node, i: usize) -> bool {
+    let args = &node.op.inputs;
+    args.len() == node.inputs.len()
+        && (args[i].name == "dims"
+            || ["shape", "sizes"].iter().any(|end| args[i].name.ends_with(end)))
 }
 
 /// What a shape function may know of an input's value. Parts that are unknown are -1, which is
