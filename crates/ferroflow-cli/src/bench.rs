@@ -4,8 +4,9 @@ mod allreduce;
 mod layers;
 
 use crate::launch::{Guard, Process, RemoteShell, launch};
-use crate::run::{ports::free_ports, token};
+use crate::run::ports::free_ports;
 use ferroflow::{Code, Error, Result};
+use ferroflow_identity::JobToken;
 
 /// Measure this cluster
 #[derive(clap::Args)]
@@ -58,7 +59,7 @@ fn start(n: usize) -> Result<()> {
         Error::new(Code::Internal, format!("cannot find the path of this program: {e}"))
     };
     let program = crate::own_program().map_err(problem)?.display().to_string();
-    let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), token()?);
+    let (address, token) = (format!("127.0.0.1:{}", free_ports(1)?[0]), JobToken::random()?);
     let process = |rank: usize| Process {
         // Only rank 0 prints results.
         name: format!("rank {rank}"),
@@ -69,7 +70,7 @@ fn start(n: usize) -> Result<()> {
             ("FERROFLOW_RANK".into(), rank.to_string()),
             ("FERROFLOW_SIZE".into(), n.to_string()),
             ("FERROFLOW_ADDRESS".into(), address.clone()),
-            ("FERROFLOW_TOKEN".into(), token.clone()),
+            ("FERROFLOW_TOKEN".into(), token.reveal().to_string()),
         ],
         ..Process::default()
     };

@@ -4,12 +4,14 @@
 mod bench;
 #[cfg(test)]
 mod command_doc;
+mod credentials;
 mod devices;
 mod inspect;
 mod launch;
 mod limit_flags;
 mod place;
 mod plan;
+mod proxy;
 mod run;
 mod say;
 mod server;
@@ -35,6 +37,8 @@ enum Verb {
     Inspect(inspect::Args),
     Server(server::Args),
     Run(run::Args),
+    Certs(credentials::Args),
+    Proxy(proxy::Args),
     Plan(plan::Args),
     Place(place::Args),
     Bench(bench::Args),
@@ -89,6 +93,8 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         Verb::Server(args) => server::run(args),
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
+        Verb::Certs(args) => credentials::run(args),
+        Verb::Proxy(args) => proxy::run(args),
         Verb::ReduceServer(_) => run::summing::serve(),
         Verb::Plan(args) => plan::run(args),
         Verb::Place(args) => place::run(args),

@@ -129,8 +129,13 @@ pub fn start(
         }
         Some(host) => shell.command(host, &remote::line_of(&process)),
     };
-    let secret = process.host.as_ref().and(remote::secret_of(&process)).map(str::to_string);
-    command.stdin(if secret.is_some() { Stdio::piped() } else { Stdio::null() });
+    let secrets: Vec<String> = match &process.host {
+        Some(_) => {
+            remote::secrets_of(&process).iter().map(|(_, value)| value.to_string()).collect()
+        }
+        None => Vec::new(),
+    };
+    command.stdin(if secrets.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // Its own process group: Ctrl-C reaches the launcher alone, which then ends whole groups.
     command.process_group(0);
@@ -147,9 +152,10 @@ pub fn start(
         Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;
     guard.watch(child.id());
-    if let (Some(secret), Some(mut input)) = (&secret, child.stdin.take()) {
+    if let Some(mut input) = child.stdin.take() {
+        let lines: String = secrets.iter().map(|secret| format!("{secret}\n")).collect();
         // Ignore the error: a remote shell that takes no input fails soon and says why.
-        let _ = input.write_all(format!("{secret}\n").as_bytes());
+        let _ = input.write_all(lines.as_bytes());
     }
     let printed = Arc::new(Printed::new(2));
     // Ignore the error: the launcher has stopped listening.
@@ -161,11 +167,11 @@ pub fn start(
         }
     };
     if let Some(out) = child.stdout.take() {
-        let echo = Echo(secret.clone());
+        let echo = Echo(secrets.clone());
         forward(out, Stream::Output, &process.label, index, printed.clone(), echo, passed_on())?;
     }
     if let Some(errors) = child.stderr.take() {
-        let echo = Echo(secret);
+        let echo = Echo(secrets);
         forward(errors, Stream::Errors, &process.label, index, printed.clone(), echo, passed_on())?;
     }
     Ok(Running { process, child, status: None, printed, guard: guard.clone() })

@@ -7,6 +7,7 @@ mod elastic;
 mod environment;
 mod hosts;
 pub mod ports;
+mod secrets;
 mod shortage;
 pub mod summing;
 
@@ -14,8 +15,10 @@ pub use hosts::Host;
 
 use crate::launch::{Guard, Process, RemoteShell, launch};
 use clap::ArgGroup;
-use ferroflow::{Code, Error, Result};
+use ferroflow::Result;
+use ferroflow_identity::rank_role;
 use hosts::{hosts, in_address, invalid, places, slots};
+use secrets::JobSecrets;
 
 /// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun
 /// do
@@ -40,7 +43,10 @@ use hosts::{hosts, in_address, invalid, places, slots};
 /// Processes on this host inherit the environment of this command. Processes on other hosts run in
 /// a directory of the same name, with the remote shell's environment, the variables named above,
 /// and those of -x. Other users can see -x values in the process list of both hosts; they cannot
-/// see FERROFLOW_TOKEN.
+/// see FERROFLOW_TOKEN and FERROFLOW_CREDENTIALS.
+///
+/// If the job leaves this host, the launcher makes a CA for it and gives each process a certificate
+/// in FERROFLOW_CREDENTIALS: all connections of the job use mutual TLS.
 #[derive(clap::Args)]
 #[command(group(ArgGroup::new("processes").required(true).multiple(true)
     .args(["np", "workers", "hosts"])))]
@@ -109,6 +115,10 @@ pub struct Args {
     /// Seconds that an elastic job waits for more processes when it has fewer than --min-np
     #[arg(long, value_name = "S", default_value_t = 60)]
     elastic_timeout: u64,
+    /// Let processes on several hosts work together without certificates: every host of the network
+    /// can then run code in the job. TensorFlow's own servers need this
+    #[arg(long)]
+    insecure: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROG")]
     program: Vec<String>,
@@ -190,7 +200,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
         None => 20_000 + (std::process::id() % 10_000) as u16,
     };
     let address = format!("{}:{port}", in_address(&rank0));
-    let token = token()?;
+    let secrets = JobSecrets::new(job.iter().any(|h| h.login().is_some()), args.insecure)?;
     let Some((program, rest)) = args.program.split_first() else {
         return Err(invalid("no program to run".into()));
     };
@@ -204,7 +214,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             ("FERROFLOW_LOCAL_RANK", local.to_string()),
             ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
             ("FERROFLOW_ADDRESS", address.clone()),
-            ("FERROFLOW_TOKEN", token.clone()),
+            ("FERROFLOW_TOKEN", secrets.token().reveal().to_string()),
             ("RANK", rank.to_string()),
             ("WORLD_SIZE", n.to_string()),
             ("LOCAL_RANK", local.to_string()),
@@ -212,28 +222,22 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
             ("MASTER_ADDR", rank0.clone()),
             ("MASTER_PORT", port.to_string()),
         ];
-        Process {
+        let mut env = env.map(|(name, value)| (name.to_string(), value)).to_vec();
+        let at = address::address_of(&hosts[host], &job)?;
+        env.extend(secrets.env(&rank_role(rank), &hosts[host], &at)?);
+        Ok(Process {
             label: rank.to_string(),
             name: format!("rank {rank}"),
             program: program.clone(),
             args: rest.to_vec(),
-            env: env.map(|(name, value)| (name.to_string(), value)).to_vec(),
+            env,
             host: hosts[host].login(),
             serves: false,
-        }
+        })
     };
-    let mut all: Vec<Process> = places.iter().enumerate().map(process).collect();
-    all.extend(summing::processes(&servers, args, n, &address, &token)?);
+    let mut all: Vec<Process> = places.iter().enumerate().map(process).collect::<Result<_>>()?;
+    all.extend(summing::processes(&servers, args, n, &address, &secrets, &job)?);
     Ok(all)
-}
-
-/// The secret that only the processes of this job know.
-pub fn token() -> Result<String> {
-    let mut bytes = [0u8; 16];
-    let read = std::fs::File::open("/dev/urandom")
-        .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes));
-    read.map_err(|e| Error::new(Code::Unavailable, format!("no random numbers: {e}")))?;
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
 #[cfg(test)]
@@ -260,6 +264,7 @@ pub mod tests {
             host_discovery_script: None,
             max_failures: 3,
             elastic_timeout: 60,
+            insecure: false,
             program: vec!["p".into(), "a".into()],
         }
     }

@@ -1,9 +1,10 @@
 //! `ferroflow server`: one task of a cluster.
 
+use crate::credentials::TrustArgs;
 use crate::limit_flags::LimitFlags;
 use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
-    stop_signal, workers_done,
+    stop_signal, workers_done_with,
 };
 use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::graph::default_catalog;
@@ -16,6 +17,10 @@ use std::time::Duration;
 ///
 /// A TensorFlow client opens sessions on it with tf.compat.v1.Session("grpc://HOST:PORT"). Prints
 /// `ready grpc://HOST:PORT` on standard output when it serves; SIGTERM or Ctrl-C ends it cleanly.
+///
+/// Without credentials it listens on loopback, and only your own user is let in. With credentials
+/// (see `ferroflow certs`) all connections use TLS, peers need a certificate of the same CA, and it
+/// prints `ready grpcs://HOST:PORT`.
 ///
 /// Without --cluster, --job and --task, the TF_CONFIG environment variable says which task this is.
 #[derive(clap::Args)]
@@ -32,8 +37,8 @@ pub struct Args {
     /// Index of this task within its job
     #[arg(long, value_name = "N")]
     task: Option<u32>,
-    /// Address to listen on; required for anything but loopback [default: $FERROFLOW_BIND, else
-    /// loopback]
+    /// Address to listen on; anything but loopback needs credentials [default: $FERROFLOW_BIND,
+    /// else the task's own address]
     #[arg(long, value_name = "ADDR")]
     bind: Option<String>,
     /// CPU devices to offer
@@ -64,9 +69,12 @@ pub struct Args {
     stop_timeout: u64,
     #[command(flatten)]
     limits: LimitFlags,
+    #[command(flatten)]
+    trust: TrustArgs,
 }
 
-pub fn run(args: Args) -> Result<()> {
+/// Logs to standard error, as `FERROFLOW_LOG` says.
+pub fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(
@@ -74,6 +82,10 @@ pub fn run(args: Args) -> Result<()> {
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
         )
         .init();
+}
+
+pub fn run(args: Args) -> Result<()> {
+    log_to_stderr();
     if let Some(threads) = args.threads {
         set_compute_threads(threads);
     }
@@ -84,6 +96,7 @@ pub fn run(args: Args) -> Result<()> {
     let network = network_threads()?;
     let served = network.block_on(async {
         let (cluster, timeout) = (options.cluster.clone(), options.session_timeout);
+        let trust = options.trust.clone();
         if exit_with_workers {
             ensure_no_worker(&options.job)?;
         }
@@ -93,7 +106,7 @@ pub fn run(args: Args) -> Result<()> {
         let shutdown = async move {
             let left = async {
                 match exit_with_workers {
-                    true => workers_done(&cluster, timeout).await,
+                    true => workers_done_with(&cluster, timeout, &trust).await,
                     false => std::future::pending().await,
                 }
             };
@@ -161,6 +174,7 @@ fn options(args: Args) -> Result<ServerOptions> {
         session_timeout: Duration::from_secs(args.session_timeout),
         data_path: args.data_path,
         gpus: gpus(args.gpus, args.simulate_gpus),
+        trust: args.trust.trust()?,
         ..options
     })
 }

@@ -6,6 +6,7 @@ use crate::messages::{
     CloseSessionRequest, CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse,
     ListDevicesRequest, PartialRunSetupRequest, PartialRunSetupResponse, ResetRequest,
 };
+use crate::net::TlsConnector;
 use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, Chunks};
 use crate::service::TaskService;
@@ -15,6 +16,7 @@ use ferroflow_core::{Code, Result, Tensor, bail, err};
 use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::{FULL_TRACE, RunStepOptions, RunStepRequest, RunStepResponse};
 use ferroflow_graph::{GraphDef, RunMetadata};
+use ferroflow_identity::{Credentials, Trust};
 use ferroflow_runtime::Placement;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -38,6 +40,8 @@ pub struct ConnectOptions {
     pub placement: Placement,
     /// A serialized `ConfigProto` to send; the options above are added to it.
     pub config: Option<Bytes>,
+    /// For a target `grpcs://HOST:PORT`. By default those of `FERROFLOW_CREDENTIALS`.
+    pub credentials: Option<Credentials>,
 }
 
 impl Default for ConnectOptions {
@@ -48,6 +52,7 @@ impl Default for ConnectOptions {
             isolate_state: false,
             placement: Placement::First,
             config: None,
+            credentials: None,
         }
     }
 }
@@ -106,7 +111,12 @@ impl MasterOf {
                 watched(channel, liveness, channel.call(&path, message, options)).await?
             }
             MasterOf::Here(service) => {
-                let call = service.call_master(method, &path, message.into());
+                let call = service.call_master(
+                    method,
+                    &path,
+                    message.into(),
+                    &service.worker.owners().here,
+                );
                 match options.timeout {
                     None => call.await,
                     Some(timeout) => match tokio::time::timeout(timeout, call).await {
@@ -139,7 +149,7 @@ impl MasterOf {
             }
             MasterOf::Here(service) => {
                 let _inside = service.drain.enter()?;
-                let call = service.master.run_step(request);
+                let call = service.master.run_step(request, &service.worker.owners().here);
                 match timeout {
                     None => call.await,
                     // Dropping the call cancels its step.
@@ -155,18 +165,36 @@ impl MasterOf {
     }
 }
 
-/// The master of the server at `target`.
-fn peer(target: &str) -> Result<MasterOf> {
-    let Some(address) = target.strip_prefix("grpc://") else {
-        bail!(InvalidArgument, "target {target:?} should be grpc://HOST:PORT");
-    };
-    let channel =
-        Channel::connect(address, ChannelOptions::default()).map_err(|s| from_status(&s))?;
-    Ok(MasterOf::Peer(channel, Liveness::default()))
-}
-
 /// The answer to ListDevices.
 pub(crate) struct SessionDevices(pub Vec<SessionDevice>);
+
+/// The master of the server at `target`.
+fn peer(target: &str, credentials: Option<&Credentials>) -> Result<MasterOf> {
+    let channel_options = ChannelOptions::default();
+    let channel = match target.split_once("://") {
+        Some(("grpc", address)) => Channel::connect(address, channel_options),
+        Some(("grpcs", address)) => {
+            let credentials = match credentials {
+                Some(given) => Some(given.clone()),
+                None => Trust::from_env()?.credentials,
+            };
+            let Some(credentials) = credentials else {
+                bail!(
+                    FailedPrecondition,
+                    "{target} needs credentials: set FERROFLOW_CREDENTIALS to a folder that \
+                     `ferroflow certs` has made"
+                );
+            };
+            Channel::connect_with(address, channel_options, TlsConnector(credentials))
+        }
+        _ => bail!(
+            InvalidArgument,
+            "target {target:?} should be grpc://HOST:PORT or grpcs://HOST:PORT"
+        ),
+    };
+    let channel = channel.map_err(|s| from_status(&s))?;
+    Ok(MasterOf::Peer(channel, Liveness::default()))
+}
 
 /// Waits for a call. Fails with `Unavailable` if the server does not answer probes: it may hang, or
 /// the network may be down.
@@ -196,8 +224,8 @@ impl RemoteSession {
         RemoteSession::open(MasterOf::Here(master.0.clone()), String::new(), graph, options).await
     }
 
-    /// Opens a session on `target` (`grpc://host:port`) with an initial graph. Waits up to
-    /// `timeout` for the server.
+    /// Opens a session on `target` (`grpc://host:port`, or `grpcs://host:port` with TLS) with an
+    /// initial graph. Waits up to `timeout` for the server.
     pub async fn connect(target: &str, graph: &GraphDef, timeout: Duration) -> Result<Self> {
         let options = ConnectOptions { timeout, ..ConnectOptions::default() };
         RemoteSession::connect_with(target, graph, &options).await
@@ -209,7 +237,8 @@ impl RemoteSession {
         graph: &GraphDef,
         options: &ConnectOptions,
     ) -> Result<Self> {
-        RemoteSession::open(peer(target)?, target.to_string(), graph, options).await
+        let master = peer(target, options.credentials.as_ref())?;
+        RemoteSession::open(master, target.to_string(), graph, options).await
     }
 
     async fn open(
@@ -348,7 +377,7 @@ impl RemoteSession {
     pub async fn reset(target: &str, containers: Vec<String>) -> Result<()> {
         let request = ResetRequest { containers, device_filters: Vec::new() };
         let options = CallOptions::default();
-        peer(target)?.unary("Reset", request.encode(), options).await
+        peer(target, None)?.unary("Reset", request.encode(), options).await
     }
 
     /// Closes the session and cancels running steps.

@@ -1,12 +1,15 @@
 //! Detects that the workers of a job are done: each has started, and none answers any more.
 
 use crate::error::from_status;
+use crate::net::{NetworkConnector, SecureNetwork, SystemNetwork, TaskNetwork};
 use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, code};
 use crate::spec::{ClusterSpec, task_name};
 use bytes::Bytes;
 use ferroflow_core::{DeviceName, Result, ensure};
+use ferroflow_identity::Trust;
 use futures_util::future::join_all;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -25,11 +28,23 @@ const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 /// and are gone. Does not wait for those that have not answered within `start_limit` of the first.
 /// An error if there is no such task.
 pub async fn workers_done(cluster: &ClusterSpec, start_limit: Duration) -> Result<()> {
+    workers_done_with(cluster, start_limit, &Trust::default()).await
+}
+
+/// [`workers_done`] with the credentials of a task.
+pub async fn workers_done_with(
+    cluster: &ClusterSpec,
+    start_limit: Duration,
+    trust: &Trust,
+) -> Result<()> {
+    let network = SecureNetwork::over(Arc::new(SystemNetwork), trust, cluster.roles());
     let is_worker = |job: &str| matches!(job, "worker" | "chief" | "master");
     let addresses = cluster.tasks().filter(|(job, _, _)| is_worker(job));
     let options = ChannelOptions { connect_timeout: TIMEOUT, ..ChannelOptions::default() };
     let workers: Result<Vec<Worker>> = addresses
-        .map(|(job, index, address)| Worker::at(task_name(job, index), address, options.clone()))
+        .map(|(job, index, address)| {
+            Worker::at(task_name(job, index), address, options.clone(), &network)
+        })
         .collect();
     let mut workers = workers?;
     ensure!(
@@ -72,8 +87,15 @@ enum State {
 }
 
 impl Worker {
-    fn at(name: DeviceName, address: &str, options: ChannelOptions) -> Result<Worker> {
-        let channel = Channel::connect(address, options).map_err(|s| from_status(&s))?;
+    fn at(
+        name: DeviceName,
+        address: &str,
+        options: ChannelOptions,
+        network: &Arc<dyn TaskNetwork>,
+    ) -> Result<Worker> {
+        let connector = NetworkConnector(network.clone());
+        let channel = Channel::connect_with(address, options, connector);
+        let channel = channel.map_err(|s| from_status(&s))?;
         Ok(Worker { name, channel, state: State::Unseen })
     }
 

@@ -4,7 +4,8 @@
 use crate::link;
 use crate::messages::*;
 use crate::rpc::{
-    BoxFuture, BoxIo, Chunks, IncomingConnections, RpcRequest, RpcServer, RpcService, RpcStatus,
+    BoxFuture, BoxIo, Caller, Chunks, IncomingConnections, RpcRequest, RpcServer, RpcService,
+    RpcStatus,
 };
 use crate::wire::Decode;
 use bytes::Bytes;
@@ -36,9 +37,9 @@ pub fn link_frames(data: &[u8]) {
 pub fn http2(data: &[u8]) {
     struct One(Option<BoxIo>);
     impl IncomingConnections for One {
-        async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
+        async fn accept(&mut self) -> io::Result<(BoxIo, Caller)> {
             match self.0.take() {
-                Some(io) => Ok((io, "fuzz".into())),
+                Some(io) => Ok((io, Caller::unverified("fuzz".into()))),
                 None => std::future::pending().await,
             }
         }

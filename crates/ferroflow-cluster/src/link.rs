@@ -2,8 +2,8 @@
 //! needs it as soon as the value exists. Masters run and clean up parts of steps over links too.
 //!
 //! A task opens a link to each task that it sends to. The answer to GetStatus says whether the
-//! other task accepts links, and holds a token. Tasks that do not, such as TensorFlow's, are called
-//! with RunGraph and RecvTensor. The same happens if a link cannot be opened.
+//! other task accepts links, and holds a ticket. Tasks that do not, such as TensorFlow's, are
+//! called with RunGraph and RecvTensor. The same happens if a link cannot be opened.
 //!
 //! A link consists of two connections: one for calls and small values, one for large values. Tasks
 //! on one host use Unix sockets, and shared memory for large values. The [`Receiver`] handles the
@@ -18,16 +18,19 @@ mod outgoing;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod tickets;
 
 pub(crate) use frame::LinkPart;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::{fuzz, samples, serve};
 pub(crate) use links::{LinkSlot, Links};
 pub(crate) use outgoing::{Link, LinkCall};
+pub(crate) use tickets::LinkTickets;
 
 use crate::part::PartDone;
 use crate::rpc::BoxFuture;
 use ferroflow_core::{CancelToken, Error, InlineScope, Received, Result, bail};
+use ferroflow_identity::PeerIdentity;
 use std::sync::Arc;
 
 /// How values travel between Ferroflow tasks.
@@ -61,7 +64,7 @@ pub(crate) struct Identity {
     pub task: String,
     /// The incarnations of its devices.
     pub incarnations: Vec<u64>,
-    pub token: Token,
+    pub tickets: LinkTickets,
     pub path: DataPath,
     /// The name under which tasks on the same host find it; empty if they cannot.
     pub local_name: String,
@@ -72,6 +75,7 @@ pub(crate) struct Identity {
 pub(crate) struct LinkSource {
     pub task: String,
     pub incarnations: Vec<u64>,
+    pub identity: Arc<PeerIdentity>,
 }
 
 /// Handles values and calls that arrive over links. It is called on the tokio tasks that read the
@@ -94,13 +98,20 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>>;
 
     /// Runs a part of a step until `cancel`.
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, scope: &InlineScope, done: PartDone);
+    fn run(
+        &self,
+        from: &LinkSource,
+        part: LinkPart<'_>,
+        cancel: CancelToken,
+        scope: &InlineScope,
+        done: PartDone,
+    );
 
-    /// The connection to the master of a step was lost.
-    fn abandon(&self, step_id: i64);
+    /// The connection to the master `from` of a step was lost.
+    fn abandon(&self, from: &LinkSource, step_id: i64);
 
-    /// A step is over.
-    fn clean_up(&self, step_id: i64);
+    /// A step of the master `from` is over.
+    fn clean_up(&self, from: &LinkSource, step_id: i64);
 
     /// The link from this task to the task `to` was lost, with the values that were in flight.
     fn link_lost(&self, link: u64, to: &str, why: &Error);

@@ -1,36 +1,38 @@
-//! One listener for gRPC and links: the first byte of a connection tells them apart.
+//! One listener for gRPC and links: it finds out who connects, then the first byte tells the
+//! protocols apart.
 
 use crate::link::{self, Identity, MAGIC, Receiver};
-use crate::net::{NetListener, NetStream, Rewound};
-use crate::rpc::{BoxIo, IncomingConnections};
+use crate::net::{self, NetListener, NetStream, Rewound};
+use crate::rpc::{BoxIo, Caller, IncomingConnections};
+use ferroflow_identity::Trust;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A connection that sends nothing is closed after this.
-const FIRST_WORD: Duration = Duration::from_secs(20);
-/// The most connections that have sent nothing.
-const MOST_SILENT: usize = 512;
+/// A connection that has not said who it is and what it wants is closed after this.
+const GREETING: Duration = Duration::from_secs(20);
+/// The connections that may be greeting at a time. One more closes the oldest: a peer of the job
+/// needs milliseconds, so those that stay are silent.
+const MOST_GREETING: usize = 512;
 /// The number of connections in the queue.
 const BACKLOG: usize = 128;
 
 /// The gRPC connections among the accepted ones.
-pub(crate) struct Handed(mpsc::Receiver<(BoxIo, String)>);
+pub(crate) struct Handed(mpsc::Receiver<(BoxIo, Caller)>);
 
 impl Handed {
-    pub fn channel() -> (mpsc::Sender<(BoxIo, String)>, Handed) {
+    pub fn channel() -> (mpsc::Sender<(BoxIo, Caller)>, Handed) {
         let (to, from) = mpsc::channel(BACKLOG);
         (to, Handed(from))
     }
 }
 
 impl IncomingConnections for Handed {
-    async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
+    async fn accept(&mut self) -> io::Result<(BoxIo, Caller)> {
         match self.0.recv().await {
             Some(accepted) => Ok(accepted),
             // All listeners have ended.
@@ -39,26 +41,46 @@ impl IncomingConnections for Handed {
     }
 }
 
+/// A connection whose peer is known.
+struct Greeted {
+    stream: NetStream,
+    caller: Caller,
+    first: u8,
+}
+
 /// Accepts connections until it is dropped. Serves links and passes gRPC connections on. Dropping
 /// it closes the links.
 pub(crate) async fn listen(
     mut listener: Box<dyn NetListener>,
-    grpc: mpsc::Sender<(BoxIo, String)>,
+    grpc: mpsc::Sender<(BoxIo, Caller)>,
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
+    trust: Trust,
 ) {
+    let trust = Arc::new(trust);
     let mut connections = JoinSet::new();
-    let mut silent = SilentConnections::default();
+    let mut greeting = JoinSet::new();
+    let mut silent: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         tokio::select! {
             biased;
             Some(_) = connections.join_next() => {}
+            Some(greeted) = greeting.join_next() => {
+                silent.retain(|handle| !handle.is_finished());
+                if let Ok(Some(greeted)) = greeted {
+                    let (grpc, own, receiver) = (grpc.clone(), own.clone(), receiver.clone());
+                    connections.spawn(serve(greeted, grpc, own, receiver));
+                }
+            }
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let (grpc, own, receiver) = (grpc.clone(), own.clone(), receiver.clone());
-                    let has_spoken = Arc::new(AtomicBool::new(false));
-                    let sorting = sort(stream, peer, has_spoken.clone(), grpc, own, receiver);
-                    silent.add(connections.spawn(sorting), has_spoken);
+                    // Clients need descriptors too.
+                    while silent.len() >= MOST_GREETING.min(descriptors() / 4)
+                        && let Some(oldest) = silent.pop_front()
+                    {
+                        oldest.abort();
+                    }
+                    silent.push_back(greeting.spawn(greet(stream, peer, trust.clone())));
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -70,55 +92,49 @@ pub(crate) async fn listen(
     }
 }
 
-/// Connections that have sent nothing, the oldest first. There may be so many that no descriptor is
-/// left for clients, so the oldest are closed.
-#[derive(Default)]
-struct SilentConnections(VecDeque<(AbortHandle, Arc<AtomicBool>)>);
-
-impl SilentConnections {
-    fn add(&mut self, connection: AbortHandle, has_spoken: Arc<AtomicBool>) {
-        self.0.push_back((connection, has_spoken));
-        let most = descriptors() / 4;
-        if self.0.len() <= MOST_SILENT.min(most) {
-            return;
-        }
-        self.0.retain(|(connection, has_spoken)| {
-            !connection.is_finished() && !has_spoken.load(Ordering::Relaxed)
-        });
-        while self.0.len() > MOST_SILENT.min(most) {
-            if let Some((oldest, _)) = self.0.pop_front() {
-                oldest.abort();
-            }
-        }
-    }
-}
-
 /// How many descriptors the process may have.
 pub(crate) fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-async fn sort(
-    stream: NetStream,
-    peer: String,
-    has_spoken: Arc<AtomicBool>,
-    grpc: mpsc::Sender<(BoxIo, String)>,
+/// Finds out who connects and which protocol it speaks. `None` if it is not let in.
+async fn greet(stream: NetStream, address: String, trust: Arc<Trust>) -> Option<Greeted> {
+    let peer = address.clone();
+    let greeting = async {
+        let (stream, identity) = net::accept(stream, &trust).await?;
+        let (first, stream) = first_byte(stream).await?;
+        let caller = Caller { address, identity: Arc::new(identity) };
+        io::Result::Ok(Greeted { stream, caller, first })
+    };
+    match tokio::time::timeout(GREETING, greeting).await {
+        Ok(Ok(greeted)) => Some(greeted),
+        Ok(Err(error)) => {
+            // A peer that closes the connection at once, such as a port scan, is not worth a line.
+            if error.kind() != io::ErrorKind::UnexpectedEof {
+                tracing::warn!(peer, "refused a connection: {error}");
+            }
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+async fn serve(
+    greeted: Greeted,
+    grpc: mpsc::Sender<(BoxIo, Caller)>,
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
 ) {
-    let Ok(Ok((first, stream))) = tokio::time::timeout(FIRST_WORD, first_byte(stream)).await else {
-        return;
-    };
-    has_spoken.store(true, Ordering::Relaxed);
+    let Greeted { stream, caller, first } = greeted;
     if first == MAGIC[0] {
-        if let Err(e) = link::serve(stream, &peer, &own, receiver).await {
-            tracing::debug!(peer, "link ended: {e}");
+        if let Err(e) = link::serve(stream, &caller, &own, receiver).await {
+            tracing::debug!(peer = caller.address, "link ended: {e}");
         }
         return;
     }
     // An error means that the server is shutting down.
-    let _ = grpc.send((stream.boxed(), peer)).await;
+    let _ = grpc.send((stream.boxed(), caller)).await;
 }
 
 /// Reads the first byte of a stream without consuming it.
@@ -131,6 +147,7 @@ async fn first_byte(stream: NetStream) -> io::Result<(u8, NetStream)> {
             }
             Ok((first[0], NetStream::Tcp(tcp)))
         }
+        NetStream::Tls(mut tls) => Ok((tls.first_byte().await?, NetStream::Tls(tls))),
         // Only tasks that use links know the name of the socket.
         NetStream::Unix(unix) => Ok((MAGIC[0], NetStream::Unix(unix))),
         NetStream::Other(mut io) => {

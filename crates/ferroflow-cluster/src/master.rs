@@ -30,6 +30,7 @@ use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
     FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
+use ferroflow_identity::PeerIdentity;
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, Task, TaskSession};
 use futures_util::future::join_all;
 use members::Members;
@@ -94,8 +95,12 @@ impl Master {
         }
     }
 
-    pub async fn create_session(&self, request: CreateSessionRequest) -> Result<String> {
-        let (handle, session) = MasterSession::open(self, request).await?;
+    pub async fn create_session(
+        &self,
+        request: CreateSessionRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<String> {
+        let (handle, session) = MasterSession::open(self, request, caller).await?;
         self.sessions.write().insert(handle.clone(), session);
         Ok(handle)
     }
@@ -113,21 +118,35 @@ impl Master {
         Ok(peers)
     }
 
-    pub fn extend_session(&self, request: ExtendSessionRequest) -> Result<i64> {
-        let session = self.session(&request.session_handle)?;
-        session.extend(&request.graph.read()?, Some(request.current_graph_version))
+    pub fn extend_session(
+        &self,
+        request: ExtendSessionRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<i64> {
+        let session = self.session(&request.session_handle, caller)?;
+        let graph = request.graph.read()?;
+        self.worker.owners().note_containers(&graph, caller);
+        session.extend(&graph, Some(request.current_graph_version))
     }
 
-    pub fn partial_run_setup(&self, request: PartialRunSetupRequest) -> Result<String> {
+    pub fn partial_run_setup(
+        &self,
+        request: PartialRunSetupRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<String> {
         self.ensure_new(request.request_id, "PartialRunSetup (Master)")?;
-        let session = self.session(&request.session_handle)?;
+        let session = self.session(&request.session_handle, caller)?;
         session.partial_run_setup(request.feeds, request.fetches, request.targets)
     }
 
     /// Runs a step. A failure goes into the response when the client asked for that.
-    pub async fn run_step(&self, request: RunStepRequest) -> Result<RunStepResponse> {
+    pub async fn run_step(
+        &self,
+        request: RunStepRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RunStepResponse> {
         let in_body = request.store_errors_in_response_body;
-        match self.step(request).await {
+        match self.step(request, caller).await {
             Err(e) if in_body => Ok(RunStepResponse {
                 metadata: Some(RunMetadata::default()),
                 status: Some(e),
@@ -137,9 +156,13 @@ impl Master {
         }
     }
 
-    async fn step(&self, request: RunStepRequest) -> Result<RunStepResponse> {
+    async fn step(
+        &self,
+        request: RunStepRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RunStepResponse> {
         self.ensure_new(request.request_id, "RunStep (Master)")?;
-        let opened = self.opened(&request.session_handle)?;
+        let opened = self.opened(&request.session_handle, caller)?;
         let _pending = opened.begin_step()?;
         let session = opened.session.clone();
         let fetches = request.fetches.clone();
@@ -182,9 +205,13 @@ impl Master {
         Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
     }
 
-    pub fn make_callable(&self, request: MakeCallableRequest) -> Result<i64> {
+    pub fn make_callable(
+        &self,
+        request: MakeCallableRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<i64> {
         self.ensure_new(request.request_id, "MakeCallable (Master)")?;
-        let session = self.session(&request.session_handle)?;
+        let session = self.session(&request.session_handle, caller)?;
         ensure!(
             !request.names_devices,
             Unimplemented,
@@ -193,9 +220,13 @@ impl Master {
         session.make_callable(&request.spec)
     }
 
-    pub async fn run_callable(&self, request: RunCallableRequest) -> Result<RunCallableResponse> {
+    pub async fn run_callable(
+        &self,
+        request: RunCallableRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RunCallableResponse> {
         self.ensure_new(request.request_id, "RunCallable (Master)")?;
-        let opened = self.opened(&request.session_handle)?;
+        let opened = self.opened(&request.session_handle, caller)?;
         let _pending = opened.begin_step()?;
         let session = opened.session.clone();
         let step = ClientStep::new();
@@ -205,30 +236,68 @@ impl Master {
         Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
     }
 
-    pub fn release_callable(&self, request: &ReleaseCallableRequest) -> Result<()> {
-        self.session(&request.session_handle)?.release_callable(request.handle)
+    pub fn release_callable(
+        &self,
+        request: &ReleaseCallableRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<()> {
+        self.session(&request.session_handle, caller)?.release_callable(request.handle)
     }
 
-    pub async fn close_session(&self, handle: &str) -> Result<()> {
-        let session = self.sessions.write().remove(handle).ok_or_else(|| {
-            err!(Aborted, "Session {handle} is not found. Possibly, this master has restarted.")
-        })?;
+    pub async fn close_session(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<()> {
+        let session = self.take_session(handle, caller)?;
         session.close().await;
         Ok(())
     }
 
-    /// Removes all sessions, clears the containers on all tasks, then ends the sessions.
-    pub async fn reset(&self, containers: &[String], filters: &[String]) -> Result<()> {
-        let sessions = std::mem::take(&mut *self.sessions.write());
+    fn take_session(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<Arc<MasterSession>> {
+        let gone =
+            || err!(Aborted, "Session {handle} is not found. Possibly, this master has restarted.");
+        let mut sessions = self.sessions.write();
+        self.ensure_owner(handle, sessions.get(handle).ok_or_else(gone)?, caller)?;
+        sessions.remove(handle).ok_or_else(gone)
+    }
+
+    /// Removes the sessions that the caller may end, clears the containers on all tasks, then ends
+    /// the sessions.
+    pub async fn reset(
+        &self,
+        containers: &[String],
+        filters: &[String],
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<()> {
         let peers = self.peers(&self.own, filters)?;
-        join_all(peers.iter().map(|peer| peer.clean_up_all(containers))).await;
-        join_all(sessions.values().map(|session| session.close())).await;
-        Ok(())
+        // The other tasks know this master, not its client: only this task can refuse the client.
+        peers[0].clean_up_all(containers, caller).await?;
+        let owners = self.worker.owners();
+        let sessions: Vec<Arc<MasterSession>> = self
+            .sessions
+            .write()
+            .extract_if(|_, session| owners.may(&session.owner, caller))
+            .map(|(_, session)| session)
+            .collect();
+        let others = peers[1..].iter().map(|peer| peer.clean_up_all(containers, caller));
+        let cleared = join_all(others).await;
+        join_all(sessions.iter().map(|session| session.close())).await;
+        cleared.into_iter().collect()
+    }
+
+    fn ensure_owner(
+        &self,
+        handle: &str,
+        session: &MasterSession,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<()> {
+        self.worker.owners().ensure(&session.owner, caller, || format!("session {handle}"))
     }
 
     /// The devices of a session, or of the whole cluster if no session is named: those of this
     /// task, and those of others.
-    pub async fn devices(&self, handle: &str) -> Result<(Devices, Devices)> {
+    pub async fn devices(
+        &self,
+        handle: &str,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<(Devices, Devices)> {
         if handle.is_empty() {
             let peers = self.peers(&self.own, &[])?;
             let mut found = discover::discover(&peers, LIST_LIMIT, true).await?;
@@ -242,6 +311,7 @@ impl Master {
                 "Session {handle} is not found. Possibly, this master has restarted."
             )
         })?;
+        self.ensure_owner(handle, session, caller)?;
         Ok((session.devices.clone(), Vec::new()))
     }
 
@@ -257,14 +327,15 @@ impl Master {
         found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))
     }
 
-    fn session(&self, handle: &str) -> Result<Arc<TaskSession>> {
-        self.opened(handle).map(|opened| opened.session.clone())
+    fn session(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<Arc<TaskSession>> {
+        self.opened(handle, caller).map(|opened| opened.session.clone())
     }
 
-    fn opened(&self, handle: &str) -> Result<Arc<MasterSession>> {
+    fn opened(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<Arc<MasterSession>> {
         let sessions = self.sessions.read();
         let found = sessions.get(handle).cloned();
         let found = found.ok_or_else(|| err!(Aborted, "Session {handle} is not found."))?;
+        self.ensure_owner(handle, &found, caller)?;
         found.uses.touch();
         Ok(found)
     }

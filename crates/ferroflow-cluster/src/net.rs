@@ -2,6 +2,10 @@
 //! from tokio, so that a simulation controls it too.
 
 mod local;
+mod secure;
+
+pub(crate) use secure::{SecureNetwork, accept};
+pub use secure::{TlsConnector, TlsStream};
 
 use crate::rpc::{BoxFuture, BoxIo, Connector, TcpConnector};
 use std::io;
@@ -22,6 +26,8 @@ pub enum NetStream {
     Tcp(TcpStream),
     /// A Unix socket between tasks of one host.
     Unix(UnixStream),
+    /// TCP with TLS.
+    Tls(Box<TlsStream>),
     /// Any other stream, such as that of a simulation.
     Other(BoxIo),
 }
@@ -41,6 +47,11 @@ impl NetStream {
                 let (read, write) = (Box::new(read), Box::new(write));
                 Halves { read, write, is_direct: true, local }
             }
+            NetStream::Tls(stream) => {
+                let (read, write) = stream.split();
+                let (read, write) = (Box::new(read), Box::new(write));
+                Halves { read, write, is_direct: true, local: None }
+            }
             NetStream::Other(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let (read, write) = (Box::new(read), Box::new(write));
@@ -54,6 +65,7 @@ impl NetStream {
         match self {
             NetStream::Tcp(stream) => Box::new(stream),
             NetStream::Unix(stream) => Box::new(stream),
+            NetStream::Tls(stream) => stream,
             NetStream::Other(stream) => stream,
         }
     }
@@ -107,7 +119,7 @@ impl TaskNetwork for SystemNetwork {
 
     fn listen_local(&self) -> Option<(Box<dyn NetListener>, String)> {
         // The abstract namespace: no file to remove, and invisible outside this network namespace.
-        let name = format!("ferroflow-{:032x}", fastrand::u128(..));
+        let name = format!("ferroflow-{}", ferroflow_identity::JobToken::random().ok()?.reveal());
         let listener = UnixListener::bind(abstract_name(&name)).ok()?;
         Some((Box::new(listener), name))
     }

@@ -3,18 +3,18 @@
 use crate::channels::Channels;
 use crate::client::InProcessMaster;
 use crate::drain::Drain;
-use crate::link::{DataPath, Identity, Links, Token, VERSION};
+use crate::link::{DataPath, Identity, LinkTickets, Links};
 use crate::listen::{Handed, descriptors, listen};
 use crate::master::{Master, MasterOptions};
-use crate::messages::LinkOffer;
-use crate::net::{NetListener, SystemNetwork, TaskNetwork};
+use crate::net::{NetListener, SecureNetwork, SystemNetwork, TaskNetwork};
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
 use crate::tf_config::TfConfig;
 use crate::worker::Worker;
-use ferroflow_core::{Gpu, Limits, Result, bail, err, limits};
+use ferroflow_core::{Gpu, Limits, Result, err, limits};
 use ferroflow_graph::Catalog;
+use ferroflow_identity::Trust;
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Weak};
@@ -44,6 +44,8 @@ pub struct ServerOptions {
     pub data_path: DataPath,
     /// What clients may use.
     pub limits: Limits,
+    /// The peers that are let in, and the credentials of this task.
+    pub trust: Trust,
 }
 
 impl ServerOptions {
@@ -62,14 +64,18 @@ impl ServerOptions {
             session_timeout: ServerOptions::SESSION_TIMEOUT,
             data_path: DataPath::default(),
             limits: limits(),
+            trust: Trust::default(),
         }
     }
 
-    /// The task that `TF_CONFIG` names. It listens on `FERROFLOW_BIND`, if that is set.
+    /// The task that `TF_CONFIG` names. It listens on `FERROFLOW_BIND`, if that is set, with the
+    /// credentials of `FERROFLOW_CREDENTIALS`.
     pub fn of(config: &TfConfig) -> ServerOptions {
         let TfConfig { cluster, job, task } = config.clone();
         let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
-        ServerOptions { bind, ..ServerOptions::new(cluster, job, task) }
+        let trust =
+            Trust::from_env().unwrap_or_else(|e| Trust { problem: Some(e), ..Trust::default() });
+        ServerOptions { bind, trust, ..ServerOptions::new(cluster, job, task) }
     }
 }
 
@@ -87,6 +93,7 @@ pub struct Server {
     identity: Arc<Identity>,
     target: String,
     limits: Limits,
+    trust: Trust,
 }
 
 impl Server {
@@ -95,6 +102,13 @@ impl Server {
     pub async fn bind(options: ServerOptions, catalog: Arc<Catalog>) -> Result<Server> {
         let address = options.cluster.address(&options.job, options.task)?;
         let bind = bind_address(address, options.bind.as_deref())?;
+        options.trust.check_bind(bind)?;
+        if options.trust.is_insecure && !bind.ip().is_loopback() {
+            tracing::warn!(
+                "listening on {bind} without credentials (--insecure): every host that reaches \
+                 this address can run code and read files here"
+            );
+        }
         let listener = TcpListener::bind(bind)
             .await
             .map_err(|e| err!(Unavailable, "cannot listen on {bind}: {e}"))?;
@@ -121,11 +135,21 @@ impl Server {
     ) -> Result<Server> {
         let address = options.cluster.address(&options.job, options.task)?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-        let target = format!("grpc://{host}:{port}");
+        let scheme = if options.trust.credentials.is_some() { "grpcs" } else { "grpc" };
+        let target = format!("{scheme}://{host}:{port}");
         let task =
             Task::with_gpus(catalog, &options.job, options.task, options.cpus, &options.gpus);
-        let ServerOptions { cluster, job, task: index, session_timeout, data_path, limits, .. } =
-            options;
+        let ServerOptions {
+            cluster,
+            job,
+            task: index,
+            session_timeout,
+            data_path,
+            limits,
+            trust,
+            ..
+        } = options;
+        let network = SecureNetwork::over(network, &trust, cluster.roles());
 
         let mut listeners = vec![listener];
         let local = (data_path == DataPath::Auto).then(|| network.listen_local()).flatten();
@@ -136,14 +160,22 @@ impl Server {
         let identity = Arc::new(Identity {
             task: task_name(&job, index).to_string(),
             incarnations: task.devices.iter().map(|d| d.incarnation).collect(),
-            token: Token::from(fastrand::u128(..).to_ne_bytes()),
+            tickets: LinkTickets::new()?,
             path: data_path,
             local_name,
         });
         let channels = Arc::new(Channels::over(network.clone()));
         let links = Links::new(identity.clone(), channels.clone(), network);
-        let worker =
-            Worker::new(task.clone(), &cluster, &job, index, channels.clone(), &links, limits);
+        let worker = Worker::new(
+            task.clone(),
+            &cluster,
+            &job,
+            index,
+            channels.clone(),
+            &links,
+            limits,
+            &trust,
+        );
         let master = Master::new(
             task.clone(),
             worker.clone(),
@@ -154,16 +186,12 @@ impl Server {
             links,
             MasterOptions { session_timeout, limits },
         );
-        let link = (data_path != DataPath::Grpc).then(|| LinkOffer {
-            version: VERSION,
-            token: identity.token,
-            local_name: identity.local_name.clone(),
-        });
-        let service = Arc::new(TaskService { master, worker, task, drain: Drain::default(), link });
-        Ok(Server { listeners, service, identity, target, limits })
+        let (drain, own) = (Drain::default(), identity.clone());
+        let service = Arc::new(TaskService { master, worker, task, drain, identity: own });
+        Ok(Server { listeners, service, identity, target, limits, trust })
     }
 
-    /// The target for sessions of clients: `grpc://host:port`.
+    /// The target for sessions of clients: `grpc://host:port`, or `grpcs://host:port` with TLS.
     pub fn target(&self) -> &str {
         &self.target
     }
@@ -181,12 +209,12 @@ impl Server {
     /// Serves until `shutdown` completes. Then no new step starts. Running steps have one second to
     /// finish, then they fail with `Unavailable`.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let Server { listeners, service, identity, limits, .. } = self;
+        let Server { listeners, service, identity, limits, trust, .. } = self;
         let (handed, incoming) = Handed::channel();
         let mut accepting = JoinSet::new();
         for listener in listeners {
             let (identity, worker) = (identity.clone(), service.worker.clone());
-            accepting.spawn(listen(listener, handed.clone(), identity, worker));
+            accepting.spawn(listen(listener, handed.clone(), identity, worker, trust.clone()));
         }
         drop(handed);
         let expiring = tokio::spawn(expire(Arc::downgrade(&service), limits.session_idle));
@@ -224,8 +252,7 @@ async fn expire(service: Weak<TaskService>, idle: Duration) {
     }
 }
 
-/// The address to listen on: `bind` if given, otherwise the task's own address if it is a loopback
-/// address. Any other address needs `bind`, because a server runs any graph that it receives.
+/// The address to listen on: `bind` if given, otherwise the task's own address.
 fn bind_address(address: &str, bind: Option<&str>) -> Result<SocketAddr> {
     let (host, port) = address
         .rsplit_once(':')
@@ -240,15 +267,7 @@ fn bind_address(address: &str, bind: Option<&str>) -> Result<SocketAddr> {
             Err(_) => resolve(bind.trim_matches(['[', ']']), port),
         };
     }
-    let found = resolve(host.trim_matches(['[', ']']), port)?;
-    if !found.ip().is_loopback() {
-        bail!(
-            FailedPrecondition,
-            "the task's address {address} is not loopback; a server runs any graph it is sent, so \
-             say with --bind which address to listen on (--bind 0.0.0.0 for all)"
-        );
-    }
-    Ok(found)
+    resolve(host.trim_matches(['[', ']']), port)
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
@@ -263,13 +282,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_is_bound_by_default() {
+    fn a_task_listens_on_its_own_address_or_the_given_one() {
         assert_eq!(bind_address("127.0.0.1:7", None).unwrap().to_string(), "127.0.0.1:7");
-        let e = bind_address("10.1.2.3:7", None).unwrap_err();
-        assert!(e.message().contains("--bind"), "{e}");
+        assert_eq!(bind_address("10.1.2.3:7", None).unwrap().to_string(), "10.1.2.3:7");
         let all = bind_address("10.1.2.3:7", Some("0.0.0.0")).unwrap();
         assert_eq!(all.to_string(), "0.0.0.0:7");
         let other = bind_address("10.1.2.3:7", Some("127.0.0.1:9")).unwrap();
         assert_eq!(other.to_string(), "127.0.0.1:9");
+    }
+
+    #[tokio::test]
+    async fn other_hosts_are_not_listened_to_without_credentials() {
+        let cluster = ClusterSpec::parse("ps=127.0.0.1:0").unwrap();
+        for wide in ["0.0.0.0", "[::]:0", "192.0.2.1"] {
+            let bind = Some(wide.to_string());
+            let options = ServerOptions { bind, ..ServerOptions::new(cluster.clone(), "ps", 0) };
+            let e = Server::bind(options, Arc::new(Catalog::new())).await.err().unwrap();
+            assert_eq!(e.code(), ferroflow_core::Code::FailedPrecondition);
+            assert!(e.message().contains("ferroflow certs") && e.message().contains("--insecure"));
+        }
     }
 }

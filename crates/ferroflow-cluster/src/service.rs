@@ -2,6 +2,7 @@
 
 use crate::drain::{Drain, leaving};
 use crate::error::to_status;
+use crate::link::{DataPath, Identity, VERSION};
 use crate::master::Master;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CloseSessionRequest, CreateSessionRequest,
@@ -17,6 +18,7 @@ use ferroflow_core::Error;
 use ferroflow_core::inline::may_decode_inline;
 use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
 use ferroflow_graph::wire::{MessageReader, Segments};
+use ferroflow_identity::PeerIdentity;
 use ferroflow_runtime::Task;
 use std::sync::Arc;
 
@@ -27,8 +29,8 @@ pub(crate) struct TaskService {
     pub worker: Arc<Worker>,
     /// Counts running steps, so that the server can drain them.
     pub drain: Drain,
-    /// How other Ferroflow tasks open links to this one, if they can.
-    pub link: Option<LinkOffer>,
+    /// This task, as other Ferroflow tasks that open links see it.
+    pub identity: Arc<Identity>,
 }
 
 impl RpcService for Arc<TaskService> {
@@ -36,15 +38,16 @@ impl RpcService for Arc<TaskService> {
         let me = self.clone();
         Box::pin(async move {
             let path = request.path().to_string();
+            let caller = request.caller.clone();
             let Some(method) = path.strip_prefix("/tensorflow.") else {
                 return Err(RpcStatus::unknown_method(&path));
             };
             match method.split_once('/') {
                 Some(("MasterService", method)) => {
-                    me.call_master(method, &path, request.body).await
+                    me.call_master(method, &path, request.body, &caller).await
                 }
                 Some(("WorkerService", method)) => {
-                    me.call_worker(method, &path, request.body).await
+                    me.call_worker(method, &path, request.body, &caller).await
                 }
                 _ => Err(RpcStatus::unknown_method(&path)),
             }
@@ -58,19 +61,20 @@ impl TaskService {
         method: &str,
         path: &str,
         body: Chunks,
+        caller: &Arc<PeerIdentity>,
     ) -> Result<Chunks, RpcStatus> {
         let master = &self.master;
         match method {
             "RunStep" => {
                 let _inside = self.drain.enter().map_err(status)?;
                 let request = RunStepRequest::decode(reader(body)).map_err(status)?;
-                let response = master.run_step(request).await.map_err(status)?;
+                let response = master.run_step(request, caller).await.map_err(status)?;
                 segments(response.encode())
             }
             "RunCallable" => {
                 let _inside = self.drain.enter().map_err(status)?;
                 let request = RunCallableRequest::decode(reader(body)).map_err(status)?;
-                let response = master.run_callable(request).await.map_err(status)?;
+                let response = master.run_callable(request, caller).await.map_err(status)?;
                 segments(response.encode())
             }
             "CreateSession" => {
@@ -79,45 +83,49 @@ impl TaskService {
                 let created = tokio::select! {
                     biased;
                     () = self.drain.closed() => Err(leaving()),
-                    created = master.create_session(request) => created,
+                    created = master.create_session(request, caller) => created,
                 };
                 let session_handle = created.map_err(status)?;
                 encode(CreateSessionResponse { session_handle, graph_version: 0 })
             }
             "ExtendSession" => {
+                let owner = caller.clone();
                 let new_graph_version = self
-                    .graph_work(body, |master, body| {
-                        master.extend_session(decode(body)?).map_err(status)
+                    .graph_work(body, move |master, body| {
+                        master.extend_session(decode(body)?, &owner).map_err(status)
                     })
                     .await?;
                 encode(ExtendSessionResponse { new_graph_version })
             }
             "PartialRunSetup" => {
-                let partial_run_handle = master.partial_run_setup(decode(body)?).map_err(status)?;
+                let request = decode(body)?;
+                let partial_run_handle =
+                    master.partial_run_setup(request, caller).map_err(status)?;
                 encode(PartialRunSetupResponse { partial_run_handle })
             }
             "MakeCallable" => {
-                let handle = master.make_callable(decode(body)?).map_err(status)?;
+                let handle = master.make_callable(decode(body)?, caller).map_err(status)?;
                 encode(MakeCallableResponse { handle })
             }
             "ReleaseCallable" => {
-                master.release_callable(&decode(body)?).map_err(status)?;
+                master.release_callable(&decode(body)?, caller).map_err(status)?;
                 encode(())
             }
             "CloseSession" => {
                 let request: CloseSessionRequest = decode(body)?;
-                master.close_session(&request.session_handle).await.map_err(status)?;
+                master.close_session(&request.session_handle, caller).await.map_err(status)?;
                 encode(())
             }
             "Reset" => {
                 let request: ResetRequest = decode(body)?;
                 let (containers, filters) = (&request.containers, &request.device_filters);
-                master.reset(containers, filters).await.map_err(status)?;
+                master.reset(containers, filters, caller).await.map_err(status)?;
                 encode(())
             }
             "ListDevices" => {
                 let request: ListDevicesRequest = decode(body)?;
-                let found = master.devices(&request.session_handle).await.map_err(status)?;
+                let found =
+                    master.devices(&request.session_handle, caller).await.map_err(status)?;
                 let (local, remote) = found;
                 encode(ListDevicesResponse { local, remote })
             }
@@ -130,13 +138,14 @@ impl TaskService {
         method: &str,
         path: &str,
         body: Chunks,
+        caller: &Arc<PeerIdentity>,
     ) -> Result<Chunks, RpcStatus> {
         let worker = &self.worker;
         match method {
             "RunGraph" => {
                 let _inside = self.drain.enter().map_err(status)?;
                 let request = RunGraphRequest::decode(reader(body)).map_err(status)?;
-                let response = worker.run_graph(request).await.map_err(status)?;
+                let response = worker.run_graph(request, caller).await.map_err(status)?;
                 segments(response.encode())
             }
             "RecvTensor" => {
@@ -145,34 +154,35 @@ impl TaskService {
             }
             "CleanupGraph" => {
                 let request: CleanupGraphRequest = decode(body)?;
-                worker.cleanup_graph(request.step_id);
+                worker.cleanup_graph(request.step_id, caller);
                 encode(())
             }
             "GetStatus" => {
                 let devices = &self.task.devices;
                 let devices = devices.iter().map(|d| DeviceMessage::of(d)).collect();
-                encode(GetStatusResponse { devices, link: self.link.clone() })
+                encode(GetStatusResponse { devices, link: self.link_offer(caller) })
             }
             "CreateWorkerSession" => {
-                worker.create_session(decode(body)?, None).map_err(status)?;
+                worker.create_session(decode(body)?, None, caller).map_err(status)?;
                 encode(())
             }
             "DeleteWorkerSession" => {
                 let request: DeleteWorkerSessionRequest = decode(body)?;
-                worker.delete_session(&request.session_handle);
+                worker.delete_session(&request.session_handle, caller).map_err(status)?;
                 encode(())
             }
             "RegisterGraph" => {
-                let graph_handle = worker.register_graph(decode(body)?).await.map_err(status)?;
+                let request = decode(body)?;
+                let graph_handle = worker.register_graph(request, caller).await.map_err(status)?;
                 encode(RegisterGraphResponse { graph_handle })
             }
             "DeregisterGraph" => {
-                worker.deregister_graph(&decode(body)?).map_err(status)?;
+                worker.deregister_graph(&decode(body)?, caller).map_err(status)?;
                 encode(())
             }
             "CleanupAll" => {
                 let request: CleanupAllRequest = decode(body)?;
-                worker.cleanup_all(&request.containers);
+                worker.cleanup_all(&request.containers, caller).map_err(status)?;
                 encode(())
             }
             // Transfers are not recorded. A timeline shows everything else.
@@ -201,6 +211,16 @@ impl TaskService {
 }
 
 impl TaskService {
+    /// How the task of `caller` opens links to this one, if it can.
+    fn link_offer(&self, caller: &Arc<PeerIdentity>) -> Option<LinkOffer> {
+        let Identity { tickets, path, local_name, .. } = &*self.identity;
+        (*path != DataPath::Grpc).then(|| LinkOffer {
+            version: VERSION,
+            token: tickets.ticket(caller),
+            local_name: local_name.clone(),
+        })
+    }
+
     /// Works on the graph in `body`: inline if it is small, otherwise on a blocking thread.
     async fn graph_work<T: Send + 'static>(
         self: &Arc<Self>,

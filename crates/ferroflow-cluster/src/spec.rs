@@ -1,6 +1,7 @@
 //! Cluster specs: jobs, tasks and their addresses.
 
-use ferroflow_core::{DeviceName, Result, bail, ensure, err};
+use ferroflow_core::{DeviceName, HashMap, Result, bail, ensure, err};
+use ferroflow_identity::{PeerIdentity, task_role};
 use std::collections::BTreeMap;
 
 /// Jobs, their tasks by index, and the tasks' addresses `host:port`. Indices may be sparse.
@@ -10,6 +11,11 @@ pub struct ClusterSpec {
 }
 
 impl ClusterSpec {
+    /// The roles in certificates of the tasks, by address.
+    pub(crate) fn roles(&self) -> HashMap<String, String> {
+        self.tasks().map(|(job, index, at)| (at.to_string(), task_role(job, index))).collect()
+    }
+
     /// Parses `{"ps": ["h:p"], "worker": {"3": "h:p"}}`, `ps=h:p;worker=h:p,h:p`, or `@file` where
     /// the file holds one of these.
     pub fn parse(text: &str) -> Result<ClusterSpec> {
@@ -127,6 +133,19 @@ impl ClusterSpec {
 }
 
 /// The name of a task: `/job:ps/replica:0/task:0`.
+/// Fails unless a peer may say that it is `task`, such as `/job:ps/replica:0/task:0`.
+pub(crate) fn ensure_role(peer: &PeerIdentity, task: &str) -> Result<()> {
+    let role = DeviceName::parse(task)
+        .ok()
+        .and_then(|name| Some(task_role(name.job.as_deref()?, name.task?)));
+    ensure!(
+        role.is_none_or(|role| peer.may_be(&role)),
+        PermissionDenied,
+        "{peer} is not for {task}"
+    );
+    Ok(())
+}
+
 pub(crate) fn task_name(job: &str, index: u32) -> DeviceName {
     DeviceName {
         job: Some(job.to_string()),

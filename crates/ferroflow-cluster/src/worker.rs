@@ -5,6 +5,7 @@ mod arrivals;
 mod graph;
 mod grpc;
 mod links;
+mod owners;
 mod partial;
 mod recv;
 mod rendezvous;
@@ -16,6 +17,7 @@ mod testing;
 mod transport;
 mod view;
 
+pub(crate) use owners::Owners;
 pub(crate) use session::SessionState;
 #[cfg(test)]
 pub(crate) use testing::unlinked;
@@ -30,10 +32,11 @@ use crate::messages::{
     CreateWorkerSessionRequest, DeregisterGraphRequest, RecvBufRequest, RecvBufResponse,
     RegisterGraphRequest,
 };
-use crate::spec::ClusterSpec;
+use crate::spec::{ClusterSpec, ensure_role};
 use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, err};
 use ferroflow_graph::GraphDef;
+use ferroflow_identity::{PeerIdentity, Trust};
 use ferroflow_runtime::Task;
 use graph::RegisteredGraph;
 use session::{Sessions, WorkerSession};
@@ -69,12 +72,13 @@ impl Worker {
         channels: Arc<Channels>,
         links: &Arc<Links>,
         limits: Limits,
+        trust: &Trust,
     ) -> Arc<Worker> {
         let collectives = TaskCollectives::new(channels.clone());
         let transport = Arc::new(Native::new(channels, links.clone()));
         let view = View::new(cluster, job, index, &task.devices, transport.clone());
         let worker = Arc::new(Worker {
-            sessions: Sessions::new(task.clone(), view, limits),
+            sessions: Sessions::new(task.clone(), view, limits, trust.clone()),
             task,
             steps: WorkerSteps::new(Handle::current()),
             transport,
@@ -87,6 +91,11 @@ impl Worker {
         worker
     }
 
+    /// Decides which caller may change what on this task.
+    pub fn owners(&self) -> &Owners {
+        &self.sessions.owners
+    }
+
     pub fn devices(&self) -> &[Arc<DeviceInfo>] {
         &self.task.devices
     }
@@ -96,18 +105,24 @@ impl Worker {
         &self,
         request: CreateWorkerSessionRequest,
         state: Option<SessionState>,
+        caller: &Arc<PeerIdentity>,
     ) -> Result<()> {
-        for session in self.sessions.create(request, state)? {
+        // In a cluster that a client describes, tasks have other names.
+        if request.described.is_none() {
+            ensure_role(caller, &request.master_task)?;
+        }
+        for session in self.sessions.create(request, state, caller)? {
             self.steps.end_those_of(&session);
         }
         Ok(())
     }
 
     /// Closes a session; it need not exist.
-    pub fn delete_session(&self, handle: &str) {
-        if let Some(session) = self.sessions.delete(handle) {
+    pub fn delete_session(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<()> {
+        if let Some(session) = self.sessions.delete(handle, caller)? {
             self.steps.end_those_of(&session);
         }
+        Ok(())
     }
 
     /// Closes the sessions that no master has used for `idle`.
@@ -118,12 +133,21 @@ impl Worker {
     }
 
     /// Compiles a part and returns its handle.
-    pub async fn register_graph(&self, request: RegisterGraphRequest) -> Result<String> {
+    pub async fn register_graph(
+        self: &Arc<Self>,
+        request: RegisterGraphRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<String> {
         let called = request.create_worker_session_called;
-        let session = self.sessions.get(named(&request.session_handle, called))?;
+        let session = self.sessions.get(named(&request.session_handle, called), caller)?;
         let collectives = self.collectives.of_session(&session.view, request.config.as_ref());
-        let graph = request.graph;
-        self.compile(session, move || graph.read(), request.optimize, collectives).await
+        let (graph, me, caller) = (request.graph, self.clone(), caller.clone());
+        let read = move || {
+            let graph = graph.read()?;
+            me.owners().note_containers(&graph, &caller);
+            Ok(graph)
+        };
+        self.compile(session, read, request.optimize, collectives).await
     }
 
     /// The same for this task's own master, in its session `handle`.
@@ -134,7 +158,7 @@ impl Worker {
         optimize: bool,
         config: &SessionConfig,
     ) -> Result<String> {
-        let session = self.sessions.get(handle)?;
+        let session = self.sessions.get(handle, &self.owners().here)?;
         let collectives = self.collectives.of_session(&session.view, Some(config));
         self.compile(session, move || Ok(graph), optimize, collectives).await
     }
@@ -166,9 +190,13 @@ impl Worker {
         Ok(handle)
     }
 
-    pub fn deregister_graph(&self, request: &DeregisterGraphRequest) -> Result<()> {
+    pub fn deregister_graph(
+        &self,
+        request: &DeregisterGraphRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<()> {
         let session = named(&request.session_handle, request.create_worker_session_called);
-        self.sessions.get(session)?.remove_graph(&request.graph_handle)
+        self.sessions.get(session, caller)?.remove_graph(&request.graph_handle)
     }
 
     /// How many graphs are registered, in all sessions.
@@ -179,13 +207,19 @@ impl Worker {
 
     fn begin_step(&self, step_id: i64, session: &Arc<WorkerSession>) -> Result<Arc<WorkerStep>> {
         self.collectives.begin(step_id);
-        self.steps.start(step_id, session)
+        self.steps.start(step_id, session, self.owners())
     }
 
     /// Cleans up a step that its master is done with. The step need not exist.
-    pub fn cleanup_graph(&self, step_id: i64) {
-        self.steps.clean_up(step_id);
-        self.collectives.clean_up(step_id);
+    pub fn cleanup_graph(&self, step_id: i64, caller: &Arc<PeerIdentity>) {
+        if self.steps.clean_up(step_id, |session| self.owners().may(&session.owner, caller)) {
+            self.collectives.clean_up(step_id);
+        }
+    }
+
+    /// The master of a step is gone.
+    fn abandon(&self, step_id: i64, caller: &Arc<PeerIdentity>) {
+        self.steps.abandon_by_id(step_id, |session| self.owners().may(&session.owner, caller));
     }
 
     /// Answers another task that asks for values of a collective.
@@ -215,14 +249,11 @@ impl Worker {
     }
 
     /// Clears containers; the default one if none is named.
-    pub fn cleanup_all(&self, containers: &[String]) {
-        if containers.is_empty() {
-            let job = self.task.devices[0].name.job.as_deref().unwrap_or_default();
-            self.task.resources.clear_container(job);
+    pub fn cleanup_all(&self, containers: &[String], caller: &Arc<PeerIdentity>) -> Result<()> {
+        for container in self.owners().clear(containers, caller)? {
+            self.task.resources.clear_container(&container);
         }
-        for container in containers {
-            self.task.resources.clear_container(container);
-        }
+        Ok(())
     }
 
     /// Ends all steps and sessions, before the process does.

@@ -3,6 +3,7 @@
 
 use crate::rendezvous::{MOST_STREAMS, Membership, TransportChoice, check_streams};
 use ferroflow_core::{Result, bail, err};
+use ferroflow_identity::take_secret;
 use std::io::Write;
 
 /// The launchers, with their variables for the rank and for the number of processes.
@@ -45,7 +46,11 @@ impl Membership {
 }
 
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|v| !v.is_empty())
+    match name {
+        // Other processes must not find it in the environment of this one.
+        "FERROFLOW_TOKEN" => take_secret(name),
+        _ => std::env::var(name).ok().filter(|v| !v.is_empty()),
+    }
 }
 
 fn set_links(member: &mut Membership, env: &dyn Fn(&str) -> Option<String>) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::error::status;
 use crate::ops;
-use ferroflow_cluster::{ClusterSpec, ServerOptions};
+use ferroflow_cluster::{ClusterSpec, ServerOptions, Trust};
 use ferroflow_train::BackgroundServer;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -29,7 +29,8 @@ impl ServerCore {
         cpus: u32,
     ) -> PyResult<ServerCore> {
         let cluster = ClusterSpec::parse(cluster).map_err(|e| status(&e))?;
-        let options = ServerOptions { bind, cpus, ..ServerOptions::new(cluster, job, task) };
+        let trust = Trust::from_env().map_err(|e| status(&e))?;
+        let options = ServerOptions { bind, cpus, trust, ..ServerOptions::new(cluster, job, task) };
         let server = py
             .detach(|| BackgroundServer::start_with(options, ops::catalog().clone()))
             .map_err(|e| status(&e))?;

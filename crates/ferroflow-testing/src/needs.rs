@@ -26,6 +26,9 @@ pub const HOST_NAME: Need = Need { missing: no_host_name };
 /// The program `script`, which runs a command in a terminal.
 pub const TERMINAL: Need = Need { missing: no_terminal };
 
+/// The right and a program to run something as another user.
+pub const ANOTHER_USER: Need = Need { missing: no_other_user };
+
 /// Where Debian and others keep the ssh server, which must be started by its full path.
 pub const SSHD_PATH: &str = "/usr/sbin/sshd";
 
@@ -46,6 +49,18 @@ fn no_namespaces() -> Option<String> {
         let _ = Command::new("ip").args(["netns", "del", &name]).output();
     }
     missing
+}
+
+/// Runs a shell script as another user, without any rights.
+pub fn as_another_user(script: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script]);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn no_other_user() -> Option<String> {
+    failure("setpriv", &mut as_another_user("true"))
 }
 
 fn no_mpirun() -> Option<String> {

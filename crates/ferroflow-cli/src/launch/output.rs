@@ -102,12 +102,12 @@ fn prefix(label: &str, index: usize, coloured: bool) -> String {
     }
 }
 
-/// The secret line, which a remote terminal echoes and which must not be shown.
-pub struct Echo(pub Option<String>);
+/// The secret lines, which a remote terminal echoes and which must not be shown.
+pub struct Echo(pub Vec<String>);
 
 impl Echo {
     fn is(&self, line: &[u8]) -> bool {
-        self.0.as_ref().is_some_and(|secret| secret.as_bytes() == line)
+        self.0.iter().any(|secret| secret.as_bytes() == line)
     }
 }
 

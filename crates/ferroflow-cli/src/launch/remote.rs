@@ -86,12 +86,20 @@ impl RemoteShell {
     }
 }
 
-/// The variable that must not appear on a command line, which every user of a host can read.
-const SECRET: &str = "FERROFLOW_TOKEN";
+/// The variables that must not appear on a command line, which every user of a host can read.
+const SECRETS: [&str; 2] = ["FERROFLOW_TOKEN", "FERROFLOW_CREDENTIALS"];
 
-/// The secret of the process, sent as the first line of its standard input.
-pub fn secret_of(process: &Process) -> Option<&str> {
-    process.env.iter().rfind(|(name, _)| name == SECRET).map(|(_, value)| value.as_str())
+fn is_secret(name: &str) -> bool {
+    SECRETS.contains(&name)
+}
+
+/// The secret variables of the process. Their values are the first lines of its standard input.
+pub fn secrets_of(process: &Process) -> Vec<(&str, &str)> {
+    let last = |name: &&'static str| {
+        let found = process.env.iter().rfind(|(n, _)| n == name);
+        found.map(|(name, value)| (name.as_str(), value.as_str()))
+    };
+    SECRETS.iter().filter_map(last).collect()
 }
 
 /// The line that a remote shell runs: the same directory, environment and program. The login shell
@@ -99,14 +107,13 @@ pub fn secret_of(process: &Process) -> Option<&str> {
 pub fn line_of(process: &Process) -> String {
     let here = std::env::current_dir().map(|d| d.display().to_string()).unwrap_or_default();
     let mut script = String::new();
-    if secret_of(process).is_some() {
+    for (name, _) in secrets_of(process) {
         let trouble = "ferroflow run: the remote shell (--rsh) passes no input on, which brings the job token";
-        script +=
-            &format!("IFS= read -r {SECRET} || {{ echo {} >&2; exit 1; }}; ", quoted(trouble));
-        script += &format!("export {SECRET}; ");
+        script += &format!("IFS= read -r {name} || {{ echo {} >&2; exit 1; }}; ", quoted(trouble));
+        script += &format!("export {name}; ");
     }
     script += &format!("cd {} && exec env", quoted(&here));
-    for (name, value) in process.env.iter().filter(|(name, _)| name != SECRET) {
+    for (name, value) in process.env.iter().filter(|(name, _)| !is_secret(name)) {
         script += &format!(" {name}={}", quoted(value));
     }
     script += &format!(" {}", quoted(&process.program));
@@ -143,7 +150,7 @@ mod tests {
         let process = Process {
             program: "sh".into(),
             args: ["-c", script, "sh", "a  'b' $X"].map(Into::into).to_vec(),
-            env: vec![("X".into(), "it's".into()), (SECRET.into(), "the secret".into())],
+            env: vec![("X".into(), "it's".into()), (SECRETS[0].into(), "the secret".into())],
             ..Process::default()
         };
         let line = line_of(&process);
@@ -158,7 +165,7 @@ mod tests {
             let text = [out.stdout, out.stderr].concat();
             (out.status.success(), String::from_utf8(text).unwrap())
         };
-        let secret = secret_of(&process).unwrap();
+        let secret = secrets_of(&process)[0].1;
         let said = run(&format!("{secret}\nnot for the program\n"));
         assert_eq!(said, (true, "a  'b' $X it's the secret\n".to_string()));
         let (success, said) = run("");

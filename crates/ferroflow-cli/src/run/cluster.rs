@@ -3,9 +3,11 @@
 use super::address::address_of;
 use super::hosts::{Host, hosts, in_address, invalid, places};
 use super::ports;
+use super::secrets::JobSecrets;
 use super::{Args, Serve};
 use crate::launch::{Process, RemoteShell};
 use ferroflow::{Code, Error, Result};
+use ferroflow_identity::task_role;
 use serde_json::{Value, json};
 
 /// One task of the job.
@@ -50,7 +52,8 @@ pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
         }
         addresses.push(address);
     }
-    describe(args, &tasks, &hosts, spans.then_some(&addresses))
+    let secrets = JobSecrets::new(spans, args.insecure)?;
+    describe(args, &tasks, &hosts, spans.then_some(&addresses), &secrets)
 }
 
 /// All tasks, not yet placed: parameter servers, then workers, then the evaluator.
@@ -107,6 +110,7 @@ fn describe(
     tasks: &[Task],
     hosts: &[Host],
     addresses: Option<&Vec<String>>,
+    secrets: &JobSecrets,
 ) -> Result<Vec<Process>> {
     let Some((program, rest)) = args.program.split_first() else {
         return Err(invalid("no program to run".into()));
@@ -120,29 +124,39 @@ fn describe(
         let is_number = address.parse::<std::net::IpAddr>().is_ok();
         Some(if is_number { address.clone() } else { "0.0.0.0".into() })
     };
-    let server = |t: &Task, name: String| {
+    let secret_env = |t: &Task| {
+        let host = &hosts[t.host];
+        let address = addresses.map_or("127.0.0.1", |all| all[t.host].as_str());
+        secrets.env(&task_role(t.job, t.index as u32), host, address)
+    };
+    let server = |t: &Task, name: String| -> Result<Process> {
         let (job, index) = (t.job.to_string(), t.index.to_string());
         let mut words = vec!["server".into(), "--cluster".into(), spec.to_string()];
         words.extend(["--job".into(), job, "--task".into(), index]);
         words.extend(bind(t).into_iter().flat_map(|to| ["--bind".into(), to]));
-        Process {
+        if args.serve == Serve::All && secrets.has_certificates() {
+            // The program beside it is its client, and may be TensorFlow, which has no TLS.
+            words.push("--plain-on-this-host".into());
+        }
+        Ok(Process {
             label: name.clone(),
             name,
             program: own.clone(),
             args: words,
+            env: secret_env(t)?,
             host: host_of(t),
             serves: true,
-            ..Process::default()
-        }
+        })
     };
-    let given = |t: &Task, serves: bool| {
+    let given = |t: &Task, serves: bool| -> Result<Process> {
         let config = json!({"cluster": spec, "task": {"type": t.job, "index": t.index}});
         let mut env = vec![("TF_CONFIG".to_string(), config.to_string())];
         env.extend(bind(t).map(|to| ("FERROFLOW_BIND".into(), to)));
         if let (Serve::All, Some(address)) = (args.serve, &t.address) {
             env.push(("FERROFLOW_TARGET".into(), format!("grpc://{address}")));
         }
-        Process {
+        env.extend(secret_env(t)?);
+        Ok(Process {
             label: t.name(),
             name: t.name(),
             program: program.clone(),
@@ -150,19 +164,19 @@ fn describe(
             env,
             host: host_of(t),
             serves,
-        }
+        })
     };
     let (mut serving, mut working) = (Vec::new(), Vec::new());
     for task in tasks {
         match (task.job, args.serve) {
-            ("ps", Serve::None) => serving.push(given(task, true)),
-            ("ps", _) => serving.push(server(task, task.name())),
-            ("evaluator", _) => working.push(given(task, false)),
+            ("ps", Serve::None) => serving.push(given(task, true)?),
+            ("ps", _) => serving.push(server(task, task.name())?),
+            ("evaluator", _) => working.push(given(task, false)?),
             (_, Serve::All) => {
-                serving.push(server(task, format!("{} server", task.name())));
-                working.push(given(task, false));
+                serving.push(server(task, format!("{} server", task.name()))?);
+                working.push(given(task, false)?);
             }
-            _ => working.push(given(task, false)),
+            _ => working.push(given(task, false)?),
         }
     }
     serving.extend(working);

@@ -1,11 +1,12 @@
 //! `ferroflow run` for elastic jobs: keeps as many processes running as there are slots, replaces
 //! lost ones, and follows the host discovery script.
 
+use super::Args;
 use super::address::own_address;
 use super::discovery::{Discovery, INTERVAL};
 use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
+use super::secrets::JobSecrets;
 use super::shortage::Shortage;
-use super::{Args, token};
 use crate::launch::{
     Event, GRACE, Guard, Process, RemoteShell, Running, Stop, ask_to_end, code_of, finish,
     hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
@@ -32,6 +33,8 @@ pub struct Plan {
     pub args: Vec<String>,
     /// Additional environment of all processes.
     pub env: Vec<(String, String)>,
+    /// Whether processes on several hosts work without certificates.
+    pub insecure: bool,
 }
 
 impl Plan {
@@ -63,6 +66,7 @@ impl Plan {
             program: program.clone(),
             args: rest.to_vec(),
             env: Vec::new(),
+            insecure: args.insecure,
         })
     }
 }
@@ -81,7 +85,7 @@ struct Job<'a> {
     plan: Plan,
     shell: &'a RemoteShell,
     address: String,
-    token: String,
+    secrets: JobSecrets,
     /// Failures by host.
     failed: Vec<usize>,
     slots: Vec<Slot>,
@@ -113,13 +117,15 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
         tell(format!("starting {first} of {np} processes, there are no more slots (--min-np)"));
     }
     let (listener, address) = meeting_place(&plan)?;
-    let token = token()?;
+    // A script may find other hosts later.
+    let leaves = plan.script.is_some() || plan.hosts.iter().any(|h| h.login().is_some());
+    let secrets = JobSecrets::new(leaves, plan.insecure)?;
     let options = DriverOptions {
         min: plan.min,
         max: plan.max,
         start: first,
         timeout: plan.timeout,
-        token: token.clone(),
+        token: secrets.token().reveal().to_string(),
     };
     let driver = Driver::start(listener, options)?;
     let failed = vec![0; plan.hosts.len()];
@@ -127,7 +133,7 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
         plan,
         shell,
         address,
-        token,
+        secrets,
         failed,
         slots: Vec::new(),
         ended: Vec::new(),
@@ -260,7 +266,7 @@ impl Job<'_> {
                 }
                 let number = self.started;
                 self.started += 1;
-                let process = self.process(number, host);
+                let process = self.process(number, host)?;
                 let name = process.name.clone();
                 let running = start(process, number, self.shell, &self.events, &self.guard)?;
                 self.slots.push(Slot { host, name, running, leaving: None });
@@ -269,16 +275,17 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn process(&self, number: usize, host: usize) -> Process {
+    fn process(&self, number: usize, host: usize) -> Result<Process> {
         let host = &self.plan.hosts[host];
         let name = format!("process {number}");
         let mut env = self.plan.env.clone();
         env.extend([
             ("FERROFLOW_ELASTIC".into(), self.address.clone()),
-            ("FERROFLOW_TOKEN".into(), self.token.clone()),
+            ("FERROFLOW_TOKEN".into(), self.secrets.token().reveal().to_string()),
             ("FERROFLOW_NAME".into(), name.clone()),
         ]);
-        Process {
+        env.extend(self.secrets.env("member", host, &host.name)?);
+        Ok(Process {
             label: number.to_string(),
             name,
             program: self.plan.program.clone(),
@@ -286,7 +293,7 @@ impl Job<'_> {
             env,
             host: host.login(),
             serves: false,
-        }
+        })
     }
 
     /// Reports that the slots are too few to continue. Fails when no process is left whose own
@@ -355,6 +362,7 @@ mod tests {
             program: "sh".into(),
             args: vec!["-c".into(), script.into()],
             env: Vec::new(),
+            insecure: false,
         }
     }
 

@@ -1,9 +1,12 @@
 //! Reduce servers: extra processes that share the summing, so that each link carries less.
 
+use super::address::address_of;
 use super::hosts::{Host, hosts, invalid};
+use super::secrets::JobSecrets;
 use crate::launch::Process;
 use ferroflow::Result;
 use ferroflow::collective::{Engine, EngineOptions, Group, GroupOptions, Membership};
+use ferroflow_identity::rank_role;
 
 /// Run a reduce server of the job that the environment describes
 #[derive(clap::Args)]
@@ -26,7 +29,8 @@ pub fn processes(
     args: &super::Args,
     n: usize,
     address: &str,
-    token: &str,
+    secrets: &JobSecrets,
+    job: &[&Host],
 ) -> Result<Vec<Process>> {
     let own = crate::own_program()
         .map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
@@ -37,20 +41,22 @@ pub fn processes(
             ("FERROFLOW_SERVERS", hosts.len().to_string()),
             ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
             ("FERROFLOW_ADDRESS", address.to_string()),
-            ("FERROFLOW_TOKEN", token.to_string()),
+            ("FERROFLOW_TOKEN", secrets.token().reveal().to_string()),
         ];
         let here = host.login().is_none();
-        Process {
+        let mut env = env.map(|(name, value)| (name.to_string(), value)).to_vec();
+        env.extend(secrets.env(&rank_role(n + i), host, &address_of(host, job)?)?);
+        Ok(Process {
             label: format!("server {i}"),
             name: format!("server {i}"),
             program: if here { own.display().to_string() } else { "ferroflow".into() },
             args: vec!["reduce-server".into()],
-            env: env.map(|(name, value)| (name.to_string(), value)).to_vec(),
+            env,
             host: host.login(),
             serves: true,
-        }
+        })
     };
-    Ok(hosts.iter().enumerate().map(process).collect())
+    hosts.iter().enumerate().map(process).collect()
 }
 
 /// Serves until the ranks are done.

@@ -11,3 +11,4 @@ mod pressure;
 mod run;
 mod server;
 mod train;
+mod trust;

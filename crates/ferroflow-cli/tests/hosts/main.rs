@@ -10,8 +10,11 @@ mod faults;
 mod launchers;
 mod namespaces;
 mod sshd;
+mod users;
 
-use ferroflow_testing::needs::{HOST_NAME, MPIRUN, NETWORK_NAMESPACES, SSHD, TERMINAL};
+use ferroflow_testing::needs::{
+    ANOTHER_USER, HOST_NAME, MPIRUN, NETWORK_NAMESPACES, SSHD, TERMINAL,
+};
 use ferroflow_testing::{trial, trials};
 
 fn main() {
@@ -20,6 +23,7 @@ fn main() {
         trial!(faults::every_call_ends_when_only_the_master_reaches_both, NETWORK_NAMESPACES),
         trial!(namespaces::a_cluster_works_together_on_several_hosts, NETWORK_NAMESPACES),
         trial!(namespaces::ranks_get_an_address_that_other_hosts_reach, NETWORK_NAMESPACES),
+        trial!(users::another_user_of_this_host_is_not_let_in, ANOTHER_USER),
         trial!(launchers::ranks_that_mpirun_starts_find_each_other, MPIRUN),
         trial!(launchers::a_job_token_passes_through_a_terminal_unseen, TERMINAL),
         trial!(launchers::ssh_starts_ranks_and_returns_their_exit_code, SSHD),

@@ -14,7 +14,7 @@ pub fn a_cluster_works_together_on_several_hosts() {
     let out = task::job(this_test!(), &shell);
     let said = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success(), "{said}{}", String::from_utf8_lossy(&out.stderr));
-    assert!(said.contains(&format!("[ps 0] ready grpc://{}:", cable.near())), "{said}");
+    assert!(said.contains(&format!("[ps 0] ready grpcs://{}:", cable.near())), "{said}");
     assert!(said.contains("[worker 1] all have added\n"), "{said}");
     // A host whose process fails is named.
     let job = [&["--ps", "1", "--workers", "1"][..], &shell, &["--", "sh", "-c", "exit 3"]];

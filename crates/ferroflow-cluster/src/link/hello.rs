@@ -18,7 +18,7 @@ const MAX_HELLO: usize = 64 << 10;
 /// Longer texts are truncated.
 const MAX_TEXT: usize = 4096;
 
-/// The secret that authorizes a link. Every client that can call the task's services can read it.
+/// The ticket that authorizes a link; see `tickets.rs`.
 pub(crate) type Token = [u8; 16];
 
 /// The purpose of a connection.

@@ -8,11 +8,14 @@ use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::incarnation_of;
 use crate::net::{Halves, NetStream};
 use crate::part::{PartDone, PartOutput};
+use crate::rpc::Caller;
+use crate::spec::ensure_role;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_core::{
     CancelToken, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor, bail, ensure, err,
 };
+use ferroflow_identity::PeerIdentity;
 use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
@@ -24,20 +27,20 @@ const GREETING: Duration = Duration::from_secs(20);
 /// Serves one connection of a link until it ends.
 pub(crate) async fn serve(
     stream: NetStream,
-    peer: &str,
+    caller: &Caller,
     own: &Identity,
     receiver: Arc<dyn Receiver>,
 ) -> Result<()> {
     let Halves { mut read, mut write, is_direct, local } = stream.split().map_err(hello::lost)?;
     let greeted = tokio::time::timeout(GREETING, LinkHello::receive(&mut read)).await;
-    let hello =
-        greeted.map_err(|_| err!(DeadlineExceeded, "{peer} connected and sent nothing"))??;
-    let admitted = match admit(&hello, own) {
-        Ok(()) => Ok(map_blocks(&hello, own, local.is_some()).await),
+    let hello = greeted
+        .map_err(|_| err!(DeadlineExceeded, "{} connected and sent nothing", caller.address))??;
+    let admitted = match admit(&hello, own, caller) {
+        Ok(identity) => Ok((map_blocks(&hello, own, local.is_some()).await, identity)),
         Err(e) => Err(e),
     };
     let answer = match &admitted {
-        Ok(blocks) => Ok(Welcome {
+        Ok((blocks, _)) => Ok(Welcome {
             takes_blocks: blocks.is_some(),
             task: own.task.clone(),
             incarnations: own.incarnations.clone(),
@@ -45,8 +48,9 @@ pub(crate) async fn serve(
         Err(e) => Err(e.clone()),
     };
     hello::answer(&mut write, &answer).await?;
-    let blocks = admitted?;
-    let source = Arc::new(LinkSource { task: hello.task, incarnations: hello.incarnations });
+    let (blocks, identity) = admitted?;
+    let LinkHello { task, incarnations, .. } = hello;
+    let source = Arc::new(LinkSource { task, incarnations, identity });
     let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
     let mut incoming = IncomingLink { reader, blocks, source, receiver };
@@ -72,7 +76,7 @@ pub(crate) async fn serve(
     writing.abort();
     // The caller is gone: no call needs an answer, and no cleanup will come.
     calls.cancel_all();
-    uncleaned.into_iter().for_each(|step_id| incoming.receiver.abandon(step_id));
+    uncleaned.into_iter().for_each(|step_id| incoming.receiver.abandon(&incoming.source, step_id));
     let why = match &ended {
         Ok(()) => err!(Unavailable, "the connection was closed"),
         Err(e) => e.clone(),
@@ -81,14 +85,22 @@ pub(crate) async fn serve(
     ended
 }
 
-/// Checks the token of a caller.
-fn admit(hello: &LinkHello, own: &Identity) -> Result<()> {
+/// Checks the ticket of a caller and returns the caller's identity.
+fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<Arc<PeerIdentity>> {
+    let holder = own.tickets.holder(&hello.token).filter(|_| own.path != DataPath::Grpc);
+    let Some(holder) = holder else {
+        bail!(PermissionDenied, "another task answered; the intended one may have restarted");
+    };
+    // A connection within the host has no certificate, only its user.
+    let has_certificate = matches!(*caller.identity, PeerIdentity::Certificate { .. });
     ensure!(
-        hello.token == own.token && own.path != DataPath::Grpc,
+        !has_certificate || caller.identity == holder,
         PermissionDenied,
-        "another task answered; the intended one may have restarted"
+        "{} has shown the ticket of {holder}",
+        caller.identity
     );
-    Ok(())
+    ensure_role(&holder, &hello.task)?;
+    Ok(holder)
 }
 
 /// Maps the shared memory of a caller on this host. Without it values come over the connection:
@@ -148,13 +160,13 @@ impl IncomingLink {
                 FrameKind::Cancel => {
                     self.ignore_rest(&head).await?;
                     if let Some(step_id) = calls.cancel(head.id) {
-                        self.receiver.abandon(step_id);
+                        self.receiver.abandon(&self.source, step_id);
                     }
                 }
                 FrameKind::CleanUp => {
                     self.ignore_rest(&head).await?;
                     uncleaned.remove(&head.id);
-                    self.receiver.clean_up(head.id);
+                    self.receiver.clean_up(&self.source, head.id);
                 }
                 FrameKind::Ran => {
                     let message = self.reader.rest(&head).await?.name;
@@ -177,7 +189,7 @@ impl IncomingLink {
         let done = Box::new(move |result: Result<PartOutput>, scope: &InlineScope| {
             calls.answer(call, &result.map(|_| ()), scope);
         });
-        InlineScope::network(|scope| self.receiver.run(part, cancel, scope, done));
+        InlineScope::network(|scope| self.receiver.run(&self.source, part, cancel, scope, done));
     }
 
     async fn ignore_rest(&mut self, head: &FrameHead) -> Result<()> {
@@ -295,17 +307,25 @@ pub(crate) async fn fuzz(data: &[u8]) {
         fn way_back(&self, _: &LinkSource) -> Option<Arc<Link>> {
             None
         }
-        fn run(&self, _: LinkPart<'_>, _: CancelToken, scope: &InlineScope, done: PartDone) {
+        fn run(
+            &self,
+            _: &LinkSource,
+            _: LinkPart<'_>,
+            _: CancelToken,
+            scope: &InlineScope,
+            done: PartDone,
+        ) {
             done(Err(err!(Unimplemented, "no part runs here")), scope);
         }
-        fn abandon(&self, _: i64) {}
-        fn clean_up(&self, _: i64) {}
+        fn abandon(&self, _: &LinkSource, _: i64) {}
+        fn clean_up(&self, _: &LinkSource, _: i64) {}
         fn link_lost(&self, _: u64, _: &str, _: &Error) {}
     }
     let mut greeting: crate::net::BoxRead = Box::new(std::io::Cursor::new(data.to_vec()));
     let _ = LinkHello::receive(&mut greeting).await;
     let receiver: Arc<dyn Receiver> = Arc::new(Ignore);
-    let source = Arc::new(LinkSource { task: "fuzz".into(), incarnations: vec![1] });
+    let identity = Arc::new(PeerIdentity::Unverified);
+    let source = Arc::new(LinkSource { task: "fuzz".into(), incarnations: vec![1], identity });
     let reader = FrameReader::new(Box::new(std::io::Cursor::new(data.to_vec())));
     let outbox = Outbox::new(Box::new(tokio::io::sink()), false);
     let mut incoming = IncomingLink { reader, blocks: None, source, receiver };
@@ -346,6 +366,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::LinkTickets;
     use ferroflow_collective::blocks::{BlockMemory, BlockWriter};
 
     #[tokio::test]
@@ -353,21 +374,22 @@ mod tests {
         let own = Identity {
             task: "/job:ps/replica:0/task:0".into(),
             incarnations: vec![1],
-            token: [7; 16],
+            tickets: LinkTickets::with([7; 16]),
             path: DataPath::Auto,
             local_name: String::new(),
         };
         let writer = BlockWriter::create(1 << 20).unwrap();
         let hello = |blocks| LinkHello {
             purpose: ConnectionPurpose::Main,
-            token: own.token,
+            token: [7; 16],
             task: "/job:worker/replica:0/task:0".into(),
             incarnations: vec![2],
             blocks: Some(blocks),
         };
         let memory = || writer.offer().unwrap();
         let other = BlockMemory { mark: !memory().mark, ..memory() };
-        assert!(admit(&hello(memory()), &own).is_ok());
+        let caller = Caller::unverified("test".into());
+        assert!(admit(&hello(memory()), &own, &caller).is_ok());
         assert!(map_blocks(&hello(memory()), &own, true).await.is_some());
         assert!(map_blocks(&hello(memory()), &own, false).await.is_none());
         assert!(map_blocks(&hello(other), &own, true).await.is_none());

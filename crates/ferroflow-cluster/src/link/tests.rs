@@ -9,6 +9,7 @@ use crate::part::PartOutput;
 use crate::rpc;
 use crate::wire::Encode;
 use ferroflow_core::{Code, Tensor, err};
+use ferroflow_identity::Trust;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -63,7 +64,14 @@ impl Receiver for Told {
     fn way_back(&self, _: &LinkSource) -> Option<Arc<Link>> {
         self.way_back.lock().clone()
     }
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, scope: &InlineScope, done: PartDone) {
+    fn run(
+        &self,
+        _: &LinkSource,
+        part: LinkPart<'_>,
+        cancel: CancelToken,
+        scope: &InlineScope,
+        done: PartDone,
+    ) {
         match part.graph {
             "fails" => done(Err(err!(InvalidArgument, "bad graph")), scope),
             "waits" => {
@@ -74,10 +82,10 @@ impl Receiver for Told {
             _ => done(Ok(PartOutput::default()), scope),
         }
     }
-    fn abandon(&self, step_id: i64) {
+    fn abandon(&self, _: &LinkSource, step_id: i64) {
         self.tell(Event::Abandoned(step_id));
     }
-    fn clean_up(&self, step_id: i64) {
+    fn clean_up(&self, _: &LinkSource, step_id: i64) {
         self.tell(Event::CleanUp(step_id));
     }
     fn link_lost(&self, link: u64, to: &str, _: &Error) {
@@ -105,13 +113,15 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
     let own = Arc::new(Identity {
         task: THERE.into(),
         incarnations: vec![2],
-        token: [7; 16],
+        tickets: LinkTickets::with([7; 16]),
         path,
         local_name: local_name.clone(),
     });
     let (to, from) = Handed::channel();
-    serving.spawn(listen(Box::new(listener), to.clone(), own.clone(), receiver.clone()));
-    serving.spawn(listen(local, to, own, receiver.clone()));
+    let trust = Trust::default();
+    let tcp = Box::new(listener);
+    serving.spawn(listen(tcp, to.clone(), own.clone(), receiver.clone(), trust.clone()));
+    serving.spawn(listen(local, to, own, receiver.clone(), trust));
     let link = announced.map(|token| LinkOffer { version: VERSION, token, local_name });
     let status = GetStatusResponse { devices: Vec::new(), link }.encode();
     let service = move |_: rpc::RpcRequest| std::future::ready(Ok(status.clone().into()));
@@ -124,7 +134,7 @@ fn links(path: DataPath) -> (Arc<Links>, Arc<Told>, mpsc::UnboundedReceiver<Even
     let own = Identity {
         task: HERE.into(),
         incarnations: vec![0x11],
-        token: [1; 16],
+        tickets: LinkTickets::with([1; 16]),
         path,
         local_name: String::new(),
     };

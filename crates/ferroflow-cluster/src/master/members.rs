@@ -26,9 +26,16 @@ impl Members {
                 described: None,
             });
         };
-        let address = target.strip_prefix("grpc://").unwrap_or(target);
+        let address = target.split_once("://").map_or(target, |(_, address)| address);
         let cluster = ClusterSpec::from_tasks(described.tasks())?;
-        let here: Vec<_> = cluster.tasks().filter(|(_, _, at)| *at == address).collect();
+        let at = |address: &str| -> Vec<_> {
+            cluster.tasks().filter(|(_, _, at)| *at == address).collect()
+        };
+        let mut here = at(address);
+        if here.is_empty() {
+            // The client knows this task by another address, such as that of a proxy.
+            here = at(own.cluster.address(&own.job, own.index)?);
+        }
         let Some(&(job, index, _)) = here.first() else {
             bail!(
                 InvalidArgument,
@@ -125,6 +132,9 @@ mod tests {
         let members = of(&[("x", "c:3"), ("y", "a:1")]).unwrap();
         assert_eq!(members.own().to_string(), "/job:x/replica:0/task:0");
         assert_eq!(members.others(&[]).unwrap()[0].1, "a:1");
+        let by_proxy = cluster(&[("x", "c:3"), ("y", "a:1")]);
+        let members = Members::of(&own(), &by_proxy, "grpc://127.0.0.1:4").unwrap();
+        assert_eq!(members.own().to_string(), "/job:x/replica:0/task:0", "through a proxy");
         let says = |tasks: &[(&str, &str)]| of(tasks).err().unwrap().message().to_string();
         assert!(says(&[("x", "a:1")]).contains("is not included"));
         assert!(says(&[("x", "c:3"), ("y", "c:3")]).contains("multiple matching"));

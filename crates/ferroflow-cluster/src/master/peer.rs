@@ -16,12 +16,13 @@ use crate::wire::{Decode, DeviceMessage, Encode, GraphMessage, SessionConfig};
 use crate::worker::{SessionState, Worker, renamed};
 use bytes::Bytes;
 use ferroflow_core::{
-    CancelToken, DeviceInfo, DeviceName, Error, InlineScope, RendezvousKey, Result, Tensor, bail,
-    err,
+    CancelToken, Code, DeviceInfo, DeviceName, Error, InlineScope, RendezvousKey, Result, Tensor,
+    bail, err,
 };
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
+use ferroflow_identity::PeerIdentity;
 use futures_util::future::{AbortHandle, abortable};
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -128,7 +129,9 @@ impl Peer {
         state: &SessionState,
     ) -> Result<()> {
         match &self.way {
-            Way::Here(worker) => worker.create_session(request, Some(state.clone())),
+            Way::Here(worker) => {
+                worker.create_session(request, Some(state.clone()), &worker.owners().here)
+            }
             Way::There(channel, _) => {
                 let options = CallOptions::default();
                 let create = self.call(channel, "CreateWorkerSession", request, options);
@@ -139,7 +142,7 @@ impl Peer {
 
     pub async fn delete_session(&self, handle: &str) {
         match &self.way {
-            Way::Here(worker) => worker.delete_session(handle),
+            Way::Here(worker) => self.note(worker.delete_session(handle, &worker.owners().here)),
             Way::There(channel, _) => {
                 let request = DeleteWorkerSessionRequest { session_handle: handle.into() };
                 let options = CallOptions::timeout(CLEANUP_TIMEOUT);
@@ -187,7 +190,7 @@ impl Peer {
             create_worker_session_called: true,
         };
         let done = match &self.way {
-            Way::Here(worker) => worker.deregister_graph(&request),
+            Way::Here(worker) => worker.deregister_graph(&request, &worker.owners().here),
             Way::There(channel, _) => {
                 let options = CallOptions::timeout(CLEANUP_TIMEOUT);
                 self.call(channel, "DeregisterGraph", request, options).await
@@ -210,7 +213,7 @@ impl Peer {
             return self.start_remote(io, request, scope, done);
         };
         let cancel = CancelToken::new();
-        worker.start(request, feeds, &cancel, scope, Box::new(done));
+        worker.start(request, feeds, &worker.owners().here, &cancel, scope, Box::new(done));
         RunningPart::Here(cancel)
     }
 
@@ -299,7 +302,7 @@ impl Peer {
     pub fn clean_up_in_passing(&self, step_id: i64) -> bool {
         match &self.way {
             Way::Here(worker) => {
-                worker.cleanup_graph(step_id);
+                worker.cleanup_graph(step_id, &worker.owners().here);
                 true
             }
             Way::There(_, shortcut) => shortcut.links.clean_up_later(&shortcut.slot, step_id),
@@ -309,7 +312,7 @@ impl Peer {
     /// Cleans up a step.
     pub async fn clean_up(&self, step_id: i64) {
         match &self.way {
-            Way::Here(worker) => worker.cleanup_graph(step_id),
+            Way::Here(worker) => worker.cleanup_graph(step_id, &worker.owners().here),
             Way::There(channel, _) => {
                 let request = CleanupGraphRequest { step_id };
                 let options = CallOptions::timeout(CLEANUP_TIMEOUT);
@@ -318,14 +321,25 @@ impl Peer {
         }
     }
 
-    /// Clears containers of variables and queues; the default one if none is named.
-    pub async fn clean_up_all(&self, containers: &[String]) {
+    /// Clears containers of variables and queues for `caller`; the default one if none is named.
+    /// Fails if the task does not allow it. A task that is gone has no containers.
+    pub async fn clean_up_all(
+        &self,
+        containers: &[String],
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<()> {
         match &self.way {
-            Way::Here(worker) => worker.cleanup_all(containers),
+            Way::Here(worker) => worker.cleanup_all(containers, caller),
             Way::There(channel, _) => {
                 let request = CleanupAllRequest { containers: containers.to_vec() };
                 let options = CallOptions::timeout(CLEANUP_TIMEOUT);
-                self.note(self.call(channel, "CleanupAll", request, options).await);
+                match self.call(channel, "CleanupAll", request, options).await {
+                    Err(e) if e.code() == Code::PermissionDenied => Err(e),
+                    other => {
+                        self.note(other);
+                        Ok(())
+                    }
+                }
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::wire::SessionConfig;
 use crate::worker::SessionState;
 use ferroflow_core::inline::may_read_nodes_inline;
 use ferroflow_core::{DeviceInfo, Error, QuotaShare, Result, err};
+use ferroflow_identity::{JobToken, PeerIdentity};
 use ferroflow_runtime::{SessionScope, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ const STEP_LIMIT: Duration = Duration::from_secs(20);
 /// An open session.
 pub(crate) struct MasterSession {
     pub session: Arc<TaskSession>,
+    /// The client that opened it.
+    pub owner: Arc<PeerIdentity>,
     /// The task that orders its collectives.
     pub leader: String,
     /// The tasks it was opened on; none if it runs on the master's own task alone.
@@ -45,6 +48,7 @@ impl MasterSession {
     pub async fn open(
         master: &Master,
         request: CreateSessionRequest,
+        caller: &Arc<PeerIdentity>,
     ) -> Result<(String, Arc<MasterSession>)> {
         let CreateSessionRequest { graph, config, options, target } = request;
         let counted = master.open_sessions.take(1, "the client")?;
@@ -58,7 +62,8 @@ impl MasterSession {
         let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
 
         let is_isolated = options.isolate_state || (is_described && !config.shares_described_state);
-        let handle = format!("{:016x}", fastrand::u64(..));
+        // Unpredictable, so that no other client can guess it.
+        let handle = JobToken::random()?.reveal().to_string();
         let state = SessionState::new(&master.task, &handle, is_isolated);
         let tasks = (peers.len() > 1).then(|| {
             Arc::new(Tasks {
@@ -86,7 +91,12 @@ impl MasterSession {
         };
         let task = master.task.clone();
         let is_small = may_read_nodes_inline(graph.nodes());
-        let make = move || TaskSession::within(task, scope, &graph.read()?, options);
+        let (worker, owner) = (master.worker.clone(), caller.clone());
+        let make = move || {
+            let graph = graph.read()?;
+            worker.owners().note_containers(&graph, &owner);
+            TaskSession::within(task, scope, &graph, options)
+        };
         let session = if is_small {
             make()?
         } else {
@@ -98,6 +108,7 @@ impl MasterSession {
             uses: SessionUse::new(format!("session {handle}"), limit),
             _counted: counted,
             session: Arc::new(session),
+            owner: caller.clone(),
             leader: master.worker.leader_of(&config),
             tasks,
             devices,

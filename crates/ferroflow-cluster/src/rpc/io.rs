@@ -1,6 +1,7 @@
 //! Byte streams for gRPC: TCP, or another stream of a test or of TLS.
 
 use super::BoxFuture;
+use super::server::Caller;
 use ferroflow_collective::loopback;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -24,9 +25,9 @@ pub trait Connector: Send + Sync + 'static {
 
 /// Accepts streams from peers.
 pub trait IncomingConnections: Send + 'static {
-    /// The next stream and the name of its peer. Dropping the future loses no stream. The server
-    /// logs an error and tries again after a pause.
-    fn accept(&mut self) -> impl Future<Output = io::Result<(BoxIo, String)>> + Send;
+    /// The next stream and its peer. Dropping the future loses no stream. The server logs an error
+    /// and tries again after a pause.
+    fn accept(&mut self) -> impl Future<Output = io::Result<(BoxIo, Caller)>> + Send;
 }
 
 /// Plain TCP with options for calls.
@@ -49,10 +50,10 @@ impl Connector for TcpConnector {
 }
 
 impl IncomingConnections for TcpListener {
-    async fn accept(&mut self) -> io::Result<(BoxIo, String)> {
+    async fn accept(&mut self) -> io::Result<(BoxIo, Caller)> {
         let (stream, peer) = TcpListener::accept(self).await?;
         tune(&stream)?;
-        Ok((Box::new(stream), peer.to_string()))
+        Ok((Box::new(stream), Caller::unverified(peer.to_string())))
     }
 }
 

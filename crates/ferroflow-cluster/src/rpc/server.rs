@@ -5,6 +5,7 @@ mod connection;
 
 use super::{BoxFuture, Chunks, IncomingConnections, Keepalive, RpcStatus};
 use ferroflow_core::{Limits, Quota, limits};
+use ferroflow_identity::PeerIdentity;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
 use std::sync::Arc;
@@ -13,6 +14,22 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+/// The client at the other end of a connection.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Its address, for the log.
+    pub address: String,
+    /// Its identity.
+    pub identity: Arc<PeerIdentity>,
+}
+
+impl Caller {
+    /// A client that was not asked who it is.
+    pub fn unverified(address: String) -> Caller {
+        Caller { address, identity: Arc::new(PeerIdentity::Unverified) }
+    }
+}
+
 /// One complete call.
 #[derive(Debug)]
 pub struct RpcRequest {
@@ -20,6 +37,8 @@ pub struct RpcRequest {
     metadata: HeaderMap,
     /// The caller's deadline. The server drops the call then; a handler can pass the deadline on.
     pub deadline: Option<Instant>,
+    /// The identity of the client.
+    pub caller: Arc<PeerIdentity>,
     /// The message.
     pub body: Chunks,
 }
@@ -97,12 +116,12 @@ impl RpcServer {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
                 accepted = incoming.accept() => match accepted {
-                    Ok((_, peer)) if connections.len() >= most.most => {
-                        tracing::warn!("{}", most.exceeded(connections.len() + 1, &peer).message());
+                    Ok((_, caller)) if connections.len() >= most.most => {
+                        tracing::warn!("{}", most.exceeded(connections.len() + 1, &caller.address).message());
                     }
-                    Ok((io, peer)) => {
+                    Ok((io, caller)) => {
                         let memory = Quota::new(self.limits.connection_memory);
-                        let shared = connection::Shared { service: service.clone(), server: self.clone(), peer, memory };
+                        let shared = connection::Shared { service: service.clone(), server: self.clone(), caller, memory };
                         connections.spawn(connection::serve(io, shared, closed.clone()));
                     }
                     Err(error) => {

@@ -6,21 +6,30 @@ use crate::link::LinkPart;
 use crate::part::{PartOutput, PartRequest, PartialCall};
 use ferroflow_core::{CancelToken, InlineScope, RendezvousKey, Result, err};
 use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
+use ferroflow_identity::PeerIdentity;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Worker {
     /// Runs a registered graph. A failure goes into the response when the master asked for that.
     /// Dropping the future cancels the part.
-    pub async fn run_graph(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
+    pub async fn run_graph(
+        &self,
+        request: RunGraphRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RunGraphResponse> {
         let in_body = request.store_errors_in_response_body;
-        match self.run(request).await {
+        match self.run(request, caller).await {
             Err(e) if in_body => Ok(RunGraphResponse { status: Some(e), ..Default::default() }),
             other => other,
         }
     }
 
-    async fn run(&self, request: RunGraphRequest) -> Result<RunGraphResponse> {
+    async fn run(
+        &self,
+        request: RunGraphRequest,
+        master: &Arc<PeerIdentity>,
+    ) -> Result<RunGraphResponse> {
         let (id, handle, step_id) = (request.request_id, &request.graph_handle, request.step_id);
         ensure_new(&self.recent_runs, id, || {
             format!(
@@ -49,7 +58,9 @@ impl Worker {
         };
         let (tell, told) = oneshot::channel();
         let done = Box::new(move |output, _: &InlineScope| drop(tell.send(output)));
-        InlineScope::network(|scope| self.start(part, feeds, &caller.cancel, scope, done));
+        InlineScope::network(|scope| {
+            self.start(part, feeds, master, &caller.cancel, scope, done);
+        });
         let output: Result<PartOutput> =
             told.await.unwrap_or_else(|_| Err(err!(Internal, "a step ended without a result")));
         caller.is_answered = true;
@@ -77,6 +88,6 @@ impl Drop for RunGraphCaller {
             return;
         }
         self.cancel.cancel(err!(Cancelled, "Step {} was cancelled", self.step_id).derived());
-        self.steps.abandon_by_id(self.step_id);
+        self.steps.abandon_by_id(self.step_id, |_| true);
     }
 }

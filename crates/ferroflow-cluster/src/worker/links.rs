@@ -35,17 +35,24 @@ impl Receiver for Worker {
         self.steps.room(step_id)
     }
 
-    fn run(&self, part: LinkPart<'_>, cancel: CancelToken, scope: &InlineScope, done: PartDone) {
+    fn run(
+        &self,
+        from: &LinkSource,
+        part: LinkPart<'_>,
+        cancel: CancelToken,
+        scope: &InlineScope,
+        done: PartDone,
+    ) {
         let no_feeds = std::iter::empty::<(RendezvousKey, Tensor)>();
-        self.start(PartRequest::plain(part), no_feeds, &cancel, scope, done);
+        self.start(PartRequest::plain(part), no_feeds, &from.identity, &cancel, scope, done);
     }
 
-    fn abandon(&self, step_id: i64) {
-        self.steps.abandon_by_id(step_id);
+    fn abandon(&self, from: &LinkSource, step_id: i64) {
+        Worker::abandon(self, step_id, &from.identity);
     }
 
-    fn clean_up(&self, step_id: i64) {
-        self.cleanup_graph(step_id);
+    fn clean_up(&self, from: &LinkSource, step_id: i64) {
+        self.cleanup_graph(step_id, &from.identity);
     }
 
     fn link_lost(&self, link: u64, to: &str, why: &Error) {

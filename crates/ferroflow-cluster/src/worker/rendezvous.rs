@@ -228,7 +228,7 @@ impl Rendezvous for StepRendezvous {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::session_with;
+    use super::super::testing::{owners, session_with};
     use super::super::transport::{Remote, Transport};
     use super::*;
     use crate::rpc::BoxFuture;
@@ -266,7 +266,7 @@ mod tests {
     async fn a_link_that_breaks_during_a_push_ends_the_step() {
         let steps = WorkerSteps::new(Handle::current());
         let session = session_with(Arc::new(Breaks(steps.clone())));
-        let step = steps.start(1, &session).unwrap();
+        let step = steps.start(1, &session, &owners()).unwrap();
         let device = |task| format!("/job:worker/replica:0/task:{task}/device:CPU:0");
         let key = RendezvousKey::new(&device(0), 1, &device(1), "x", (0, 0));
         let (value, scope) = (Received::Live(Tensor::scalar(1f32)), InlineScope::unknown());

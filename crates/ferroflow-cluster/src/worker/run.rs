@@ -13,6 +13,7 @@ use ferroflow_core::{
 };
 use ferroflow_graph::wire::metadata::TaskRecord;
 use ferroflow_graph::wire::step::ExecOptions;
+use ferroflow_identity::PeerIdentity;
 use ferroflow_runtime::Task;
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -24,12 +25,13 @@ impl Worker {
         &self,
         request: PartRequest<'_>,
         feeds: impl IntoIterator<Item = (K, Tensor)>,
+        caller: &Arc<PeerIdentity>,
         cancel: &CancelToken,
         scope: &InlineScope,
         done: PartDone,
     ) {
         let PartRequest { part, fetches, exec, partial } = request;
-        let run = match self.prepare(part) {
+        let run = match self.prepare(part, caller) {
             Ok(run) => run,
             Err(e) => return done(Err(e), scope),
         };
@@ -46,8 +48,8 @@ impl Worker {
         }
     }
 
-    fn prepare(&self, part: LinkPart<'_>) -> Result<PartRun<'_>> {
-        let session = self.sessions.get(part.session)?;
+    fn prepare(&self, part: LinkPart<'_>, caller: &Arc<PeerIdentity>) -> Result<PartRun<'_>> {
+        let session = self.sessions.get(part.session, caller)?;
         let graph = session.graph(part.graph)?;
         let step = self.begin_step(part.step_id, &session)?;
         Ok(PartRun { task: &self.task, session, graph, step })

@@ -2,6 +2,7 @@
 //! kernels.
 
 use super::graph::RegisteredGraph;
+use super::owners::Owners;
 use super::transport::Transport;
 use super::view::View;
 use crate::messages::{ClusterDescription, CreateWorkerSessionRequest};
@@ -11,6 +12,7 @@ use ferroflow_core::{
     HashMap, Limit, Limits, MemoryOwner, Quota, QuotaShare, Resources, Result, bail, ensure, err,
     limits,
 };
+use ferroflow_identity::{PeerIdentity, Trust};
 use ferroflow_runtime::{KernelCache, Task};
 use parking_lot::RwLock;
 use std::collections::hash_map::Entry;
@@ -27,6 +29,8 @@ pub(crate) struct WorkerSession {
     pub memory: Arc<MemoryOwner>,
     /// Whether `resources` are the session's own.
     is_isolated: bool,
+    /// The identity that opened it.
+    pub owner: Arc<PeerIdentity>,
     master: Master,
     /// Notes use; steps are counted by their master.
     pub uses: SessionUse,
@@ -66,11 +70,13 @@ impl WorkerSession {
         view: Arc<View>,
         state: SessionState,
         is_isolated: bool,
+        owner: Arc<PeerIdentity>,
         master: Master,
         limits: &Limits,
         counted: Option<QuotaShare>,
     ) -> Arc<Self> {
         Arc::new(WorkerSession {
+            owner,
             uses: SessionUse::new("a session".into(), limits.steps),
             limit: limits.graphs,
             _counted: counted,
@@ -124,6 +130,7 @@ impl WorkerSession {
 /// All sessions of a worker, by handle.
 pub(super) struct Sessions {
     task: Arc<Task>,
+    pub owners: Owners,
     table: RwLock<HashMap<String, Arc<WorkerSession>>>,
     /// The session of masters that open none.
     legacy: Arc<WorkerSession>,
@@ -133,12 +140,14 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub fn new(task: Arc<Task>, view: View, limits: Limits) -> Sessions {
+    pub fn new(task: Arc<Task>, view: View, limits: Limits, trust: Trust) -> Sessions {
         let (state, transport) = (SessionState::new(&task, "", false), view.transport.clone());
-        let none = Master::default();
-        let legacy = WorkerSession::new(Arc::new(view), state, false, none, &limits, None);
+        let job = task.devices[0].name.job.clone().unwrap_or_default();
+        let owners = Owners::new(trust, job);
+        let (view, owner, none) = (Arc::new(view), owners.here.clone(), Master::default());
+        let legacy = WorkerSession::new(view, state, false, owner, none, &limits, None);
         let open = Quota::new(limits.sessions);
-        Sessions { task, table: RwLock::default(), legacy, transport, limits, open }
+        Sessions { task, owners, table: RwLock::default(), legacy, transport, limits, open }
     }
 
     /// The task as its own cluster spec has it.
@@ -153,6 +162,7 @@ impl Sessions {
         &self,
         request: CreateWorkerSessionRequest,
         state: Option<SessionState>,
+        caller: &Arc<PeerIdentity>,
     ) -> Result<Vec<Arc<WorkerSession>>> {
         ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
         let (view, is_isolated) = match &request.described {
@@ -167,11 +177,24 @@ impl Sessions {
         let state = state
             .unwrap_or_else(|| SessionState::new(&self.task, &request.session_handle, is_isolated));
         let mut table = self.table.write();
-        let left_behind = fence(&mut table, &master);
+        if let Some(open) = table.get(&request.session_handle) {
+            let name = || format!("session {}", request.session_handle);
+            self.owners.ensure(&open.owner, caller, name)?;
+        }
+        // A caller that says it is another's master ends nothing of the other.
+        let left_behind = fence(&mut table, &master, |owner| self.owners.may(owner, caller));
         if let Entry::Vacant(place) = table.entry(request.session_handle) {
             let counted = Some(self.open.take(1, format_args!("master {}", master.task))?);
-            let new = WorkerSession::new(view, state, is_isolated, master, &self.limits, counted);
-            place.insert(new);
+            let (limits, owner) = (&self.limits, caller.clone());
+            place.insert(WorkerSession::new(
+                view,
+                state,
+                is_isolated,
+                owner,
+                master,
+                limits,
+                counted,
+            ));
         }
         drop(table);
         left_behind.iter().for_each(|session| session.end());
@@ -188,30 +211,42 @@ impl Sessions {
     }
 
     /// Closes a session; it need not exist.
-    pub fn delete(&self, handle: &str) -> Option<Arc<WorkerSession>> {
-        let session = self.table.write().remove(handle)?;
-        session.end();
-        Some(session)
+    pub fn delete(
+        &self,
+        handle: &str,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<Option<Arc<WorkerSession>>> {
+        let mut table = self.table.write();
+        if let Some(open) = table.get(handle) {
+            self.owners.ensure(&open.owner, caller, || format!("session {handle}"))?;
+        }
+        let session = table.remove(handle);
+        drop(table);
+        if let Some(session) = &session {
+            session.end();
+        }
+        Ok(session)
     }
 
     /// The session with this handle. Without a handle: that of masters that open none.
-    pub fn get(&self, handle: &str) -> Result<Arc<WorkerSession>> {
+    pub fn get(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<Arc<WorkerSession>> {
         if handle.is_empty() {
             return Ok(self.legacy.clone());
         }
         let table = self.table.read();
         let found = table.get(handle).cloned();
-        if let Some(session) = &found {
-            session.uses.touch();
-        }
-        found.ok_or_else(|| {
+        drop(table);
+        let found = found.ok_or_else(|| {
             err!(
                 Aborted,
                 "Session handle is not found: {handle}. Possibly this worker (\"{}\") just \
                  restarted.",
                 self.legacy.view.name
             )
-        })
+        })?;
+        self.owners.ensure(&found.owner, caller, || format!("session {handle}"))?;
+        found.uses.touch();
+        Ok(found)
     }
 
     /// Closes the sessions that no master has used for `idle`, and returns them.
@@ -238,16 +273,20 @@ impl Sessions {
     }
 }
 
-/// Removes the sessions that an earlier incarnation of `master` opened.
+/// Removes the sessions that an earlier incarnation of `master` opened, if the caller may end those
+/// of their owner.
 fn fence(
     table: &mut HashMap<String, Arc<WorkerSession>>,
     master: &Master,
+    may_end: impl Fn(&Arc<PeerIdentity>) -> bool,
 ) -> Vec<Arc<WorkerSession>> {
     if master.task.is_empty() {
         return Vec::new();
     }
     let is_stale = |s: &WorkerSession| {
-        s.master.task == master.task && s.master.incarnation != master.incarnation
+        s.master.task == master.task
+            && s.master.incarnation != master.incarnation
+            && may_end(&s.owner)
     };
     table.extract_if(|_, session| is_stale(session)).map(|(_, session)| session).collect()
 }

@@ -1,6 +1,7 @@
 //! Steps under way. A step begins with the master's RunGraph, or earlier, with a RecvTensor or
 //! value of a task that runs ahead. It ends with the master's CleanupGraph.
 
+use super::owners::Owners;
 use super::partial::PartialExecution;
 use super::rendezvous::StepRendezvous;
 use super::session::WorkerSession;
@@ -73,6 +74,11 @@ impl WorkerStep {
     }
 
     /// Whether a RunGraph of it was seen.
+    /// The session that runs it, once it has started.
+    fn session(&self) -> Option<Arc<WorkerSession>> {
+        self.session.get().and_then(Weak::upgrade)
+    }
+
     pub fn has_started(&self) -> bool {
         self.rendezvous.view().is_some()
     }
@@ -183,8 +189,17 @@ impl WorkerSteps {
     }
 
     /// The step that a master starts in `session`.
-    pub fn start(&self, id: i64, session: &Arc<WorkerSession>) -> Result<Arc<WorkerStep>> {
+    pub fn start(
+        &self,
+        id: i64,
+        session: &Arc<WorkerSession>,
+        owners: &Owners,
+    ) -> Result<Arc<WorkerStep>> {
         let mut table = self.table.lock();
+        // The values of a step are for the parts of its own session alone.
+        if let Some(other) = table.steps.get(&id).and_then(|entry| entry.step.session()) {
+            owners.ensure(&other.owner, &session.owner, || format!("step {id}"))?;
+        }
         let entry = self.entry(&mut table, id);
         entry.early_since = None;
         let early_bytes = std::mem::take(&mut entry.early_bytes);
@@ -362,10 +377,19 @@ impl WorkerSteps {
     }
 
     /// Removes a step that its master is done with.
-    pub fn clean_up(&self, id: i64) {
-        self.cleaned.insert(id);
-        self.remove(id, |_| true, self.over.clone());
-        self.changed.notify_waiters();
+    /// Returns false if `may` says that the caller may not end steps of its session.
+    pub fn clean_up(&self, id: i64, may: impl FnOnce(&WorkerSession) -> bool) -> bool {
+        let mut is_allowed = true;
+        let is_its = |step: &WorkerStep| {
+            is_allowed = step.session().is_none_or(|session| may(&session));
+            is_allowed
+        };
+        self.remove(id, is_its, self.over.clone());
+        if is_allowed {
+            self.cleaned.insert(id);
+            self.changed.notify_waiters();
+        }
+        is_allowed
     }
 
     /// Ends the steps of a session that is closed: its master will not clean them up.
@@ -398,8 +422,9 @@ impl WorkerSteps {
     }
 
     /// The same by step id. The step need not exist.
-    pub fn abandon_by_id(&self, id: i64) {
+    pub fn abandon_by_id(&self, id: i64, may: impl FnOnce(&WorkerSession) -> bool) {
         let step = self.table.lock().steps.get(&id).map(|entry| entry.step.clone());
+        let step = step.filter(|step| step.session().is_none_or(|session| may(&session)));
         if let (Some(me), Some(step)) = (self.me.upgrade(), step) {
             me.abandon(&step);
         }
@@ -464,7 +489,7 @@ fn cleaned_up(id: i64) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::session;
+    use super::super::testing::{owners, session};
     use super::*;
     use ferroflow_core::{Code, DType, Tensor};
 
@@ -486,7 +511,7 @@ mod tests {
         assert_eq!(counts(&steps), (0, 0));
 
         let (_step, late) = steps.find_or_park(2).unwrap();
-        steps.clean_up(2);
+        steps.clean_up(2, |_| true);
         assert_eq!(counts(&steps), (0, 0));
         drop(late);
         assert_eq!(counts(&steps), (0, 0));
@@ -521,7 +546,7 @@ mod tests {
     #[tokio::test]
     async fn values_for_a_step_that_is_over_are_dropped() {
         let steps = WorkerSteps::new(Handle::current());
-        steps.clean_up(1);
+        steps.clean_up(1, |_| true);
         steps.arrived(1, "k", value(10), &InlineScope::unknown());
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
     }
@@ -537,7 +562,7 @@ mod tests {
         assert!(!waiting.is_finished());
         steps.arrived(2, "b", value(EARLY_BYTES), &InlineScope::unknown());
         assert_eq!(dropped(&steps), 1, "that is too much");
-        steps.clean_up(1);
+        steps.clean_up(1, |_| true);
         waiting.await.unwrap();
     }
 
@@ -548,9 +573,9 @@ mod tests {
         let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
         tokio::task::yield_now().await;
         assert!(!starts.is_finished() && !ends.is_finished());
-        steps.start(2, &session()).unwrap();
+        steps.start(2, &session(), &owners()).unwrap();
         starts.await.unwrap();
-        steps.clean_up(3);
+        steps.clean_up(3, |_| true);
         ends.await.unwrap();
         assert!(steps.room(4).is_some(), "the others wait");
     }

@@ -4,4 +4,5 @@
 mod bad_input;
 mod master;
 mod rpc;
+mod trust;
 mod worker;

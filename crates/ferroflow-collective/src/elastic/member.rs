@@ -82,7 +82,7 @@ impl ElasticMember {
     pub fn from_env() -> Result<Option<ElasticMember>> {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let Some(address) = var("FERROFLOW_ELASTIC") else { return Ok(None) };
-        let token = var("FERROFLOW_TOKEN").unwrap_or_default();
+        let token = ferroflow_identity::take_secret("FERROFLOW_TOKEN").unwrap_or_default();
         let name =
             var("FERROFLOW_NAME").unwrap_or_else(|| format!("process {}", std::process::id()));
         ElasticMember::connect(&address, &token, &name).map(Some)

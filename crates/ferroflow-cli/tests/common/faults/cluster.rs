@@ -72,6 +72,9 @@ impl Cluster {
         command.args(["server", "--cluster", &self.spec, "--job", job, "--task", index]);
         command.args(["--session-timeout", &SESSION_TIMEOUT.to_string(), "--threads", "2"]);
         command.args(["--bind", host]);
+        if !self.cables.is_empty() {
+            command.arg("--insecure");
+        }
         let log = self.dir.join(format!("{role:?}.log"));
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);

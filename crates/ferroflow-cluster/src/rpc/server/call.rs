@@ -62,7 +62,7 @@ pub(super) async fn serve(
     let Some(result) = outcome else { return };
     if let Err(status) = &result {
         let path = path.as_ref().map(PathAndQuery::path);
-        tracing::debug!(peer = shared.peer, path, %status, "call failed");
+        tracing::debug!(peer = shared.caller.address, path, %status, "call failed");
     }
     answer(&mut respond, result);
 }
@@ -90,10 +90,9 @@ async fn work(
     )?;
     drop(stream);
     let (body, _of_connection) = arriving.finish(body);
-    let reply = shared
-        .service
-        .call(RpcRequest { path: called, metadata: head.headers, deadline, body })
-        .await?;
+    let caller = shared.caller.identity.clone();
+    let request = RpcRequest { path: called, metadata: head.headers, deadline, caller, body };
+    let reply = shared.service.call(request).await?;
     frame::check_length(&reply)?;
     Ok(reply)
 }
@@ -137,7 +136,7 @@ impl Receiving for Arriving<'_> {
             return Ok(());
         }
         let new = if before < COUNT_FROM { self.bytes } else { bytes };
-        let counted = self.connection.add(new, &self.shared.peer);
+        let counted = self.connection.add(new, &self.shared.caller.address);
         counted.and_then(|()| self.process.grow(new)).map_err(|e| to_status(&e))
     }
 

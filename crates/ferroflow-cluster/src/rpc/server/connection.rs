@@ -6,7 +6,7 @@ use super::super::keepalive;
 use super::super::{
     BoxFuture, BoxIo, CONNECTION_WINDOW, MAX_FRAME, MAX_HEADER_LIST, STREAM_WINDOW,
 };
-use super::{RpcServer, RpcService, call};
+use super::{Caller, RpcServer, RpcService, call};
 use crate::error::to_status;
 use crate::watchdog;
 use ferroflow_core::Quota;
@@ -23,8 +23,7 @@ use tokio::task::coop;
 pub(super) struct Shared {
     pub service: Arc<dyn RpcService>,
     pub server: RpcServer,
-    /// The client, for the log.
-    pub peer: String,
+    pub caller: Caller,
     /// Counts the bytes of its messages that are being received or handled.
     pub memory: Arc<Quota>,
 }
@@ -60,8 +59,8 @@ pub(super) async fn serve(io: BoxIo, shared: Shared, mut closed: watch::Receiver
         () = &mut closing => return,
         shaken = tokio::time::timeout(HANDSHAKE, handshake) => match shaken {
             Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return tracing::debug!(peer = shared.peer, %error, "a new connection did not start HTTP/2"),
-            Err(_) => return tracing::debug!(peer = shared.peer, "a new connection sent nothing"),
+            Ok(Err(error)) => return tracing::debug!(peer = shared.caller.address, %error, "a new connection did not start HTTP/2"),
+            Err(_) => return tracing::debug!(peer = shared.caller.address, "a new connection sent nothing"),
         }
     };
     ServerConnection::new(connection, release, shared, closing).run().await;
@@ -148,7 +147,7 @@ impl ServerConnection {
             && silence.as_mut().poll(cx).is_ready()
         {
             tracing::warn!(
-                peer = self.shared.peer,
+                peer = self.shared.caller.address,
                 "the peer does not answer pings; closing its connection"
             );
             return Poll::Ready(());
@@ -157,7 +156,7 @@ impl ServerConnection {
         loop {
             match self.http.poll_accept(cx) {
                 Poll::Ready(Some(Ok((_, mut respond)))) if self.calls.len() >= calls.most => {
-                    let error = calls.exceeded(self.calls.len() + 1, &self.shared.peer);
+                    let error = calls.exceeded(self.calls.len() + 1, &self.shared.caller.address);
                     call::answer(&mut respond, Err(to_status(&error)));
                 }
                 Poll::Ready(Some(Ok((request, respond)))) => {
@@ -177,7 +176,7 @@ impl ServerConnection {
     }
 
     fn lost(&self, error: &dyn std::fmt::Display) -> Poll<()> {
-        tracing::debug!(peer = self.shared.peer, %error, "connection lost");
+        tracing::debug!(peer = self.shared.caller.address, %error, "connection lost");
         Poll::Ready(())
     }
 }

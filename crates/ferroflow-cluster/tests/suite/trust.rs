@@ -1,0 +1,5 @@
+//! Who may connect to a task, and what belongs to whom.
+
+mod clusters;
+mod fixture;
+mod owners;
