@@ -65,8 +65,8 @@ impl JobAuthority {
     }
 
     /// Writes credentials into a folder: `ca.crt`, `tls.crt`, `tls.key` and `token`. `roles` are
-    /// the tasks that the holder may be, such as `ps-0`; `hosts` are the names and addresses by which
-    /// others reach it.
+    /// the tasks that the holder may be, such as `ps-0`; `hosts` are the names and addresses by
+    /// which others reach it.
     pub fn write(
         &self,
         folder: &Path,

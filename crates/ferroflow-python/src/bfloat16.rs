@@ -1,5 +1,5 @@
-//! The numpy dtype `bfloat16`, for machines without the package ml_dtypes: arrays of it can be made,
-//! converted, compared after a conversion, and pickled.
+//! The numpy dtype `bfloat16`, for machines without the package ml_dtypes: arrays of it can be
+//! made, converted, compared after a conversion, and pickled.
 
 use half::{bf16, f16};
 use numpy::PY_ARRAY_API;

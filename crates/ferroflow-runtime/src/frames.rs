@@ -347,7 +347,9 @@ impl FrameState {
         // The memory of an iteration that is over, unless a thread is still letting go of it.
         let spare = self.spare.pop().and_then(|mut spare| {
             let place = Arc::get_mut(&mut spare.place)?;
-            debug_assert!(place.slots.are_empty());
+            // A node that waits for a value that never comes keeps those that came. A Merge of the
+            // next iteration must not find them.
+            place.slots.clear();
             place.number = number;
             Some(spare)
         });

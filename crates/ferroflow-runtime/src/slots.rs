@@ -52,9 +52,14 @@ impl Slots {
         unsafe { std::slice::from_raw_parts_mut(slots.as_ptr() as *mut Value, slots.len()) }
     }
 
-    /// Whether nothing is left in any of them; for assertions.
-    pub fn are_empty(&mut self) -> bool {
-        self.0.iter_mut().all(|slot| slot.get_mut().is_empty())
+    /// Drops the values that no node took.
+    pub fn clear(&mut self) {
+        for slot in &mut self.0 {
+            let value = slot.get_mut();
+            if !value.is_empty() {
+                *value = Value::Empty;
+            }
+        }
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
                 }
             });
             let mut slots = slots;
-            assert!(slots.are_empty());
+            assert!(slots.0.iter_mut().all(|slot| slot.get_mut().is_empty()));
         }
     }
 }

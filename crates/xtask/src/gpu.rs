@@ -9,8 +9,8 @@ use crate::steps::{self, Failure, Result};
 /// Pack a folder that checks ops on a GPU and trains there, for a machine that has one.
 ///
 /// Builds the checker, and copies it with TensorFlow's recorded answers and a script to
-/// target/gpu/. The machine needs the NVIDIA driver, NVRTC and cuBLASLt; nothing is installed there. Run
-/// `bash target/gpu/run.sh` on it: results go to $OUT. docs/gpu.jsonl keeps them.
+/// target/gpu/. The machine needs the NVIDIA driver, NVRTC and cuBLASLt; nothing is installed
+/// there. Run `bash target/gpu/run.sh` on it: results go to $OUT. docs/gpu.jsonl keeps them.
 #[derive(clap::Args)]
 pub struct Args {
     /// Also runs the script here

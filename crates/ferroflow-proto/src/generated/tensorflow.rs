@@ -1118,6 +1118,231 @@ impl ::prost::Name for OpList {
         "type.googleapis.com/tensorflow.OpList".into()
     }
 }
+/// A queue and the operations that fill it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueueRunnerDef {
+    #[prost(string, tag = "1")]
+    pub queue_name: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "2")]
+    pub enqueue_op_name: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, tag = "3")]
+    pub close_op_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub cancel_op_name: ::prost::alloc::string::String,
+    /// Errors that mean that the queue was closed.
+    #[prost(enumeration = "error::Code", repeated, tag = "5")]
+    pub queue_closed_exception_types: ::prost::alloc::vec::Vec<i32>,
+}
+impl ::prost::Name for QueueRunnerDef {
+    const NAME: &'static str = "QueueRunnerDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.QueueRunnerDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.QueueRunnerDef".into()
+    }
+}
+/// How a summary wants to be shown.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SummaryDescription {
+    #[prost(string, tag = "1")]
+    pub type_hint: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SummaryDescription {
+    const NAME: &'static str = "SummaryDescription";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SummaryDescription".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.SummaryDescription".into()
+    }
+}
+/// The tensors of a control flow context, and the outer tensors they stand for.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValuesDef {
+    #[prost(string, repeated, tag = "1")]
+    pub values: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub external_values: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+}
+impl ::prost::Name for ValuesDef {
+    const NAME: &'static str = "ValuesDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.ValuesDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.ValuesDef".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ControlFlowContextDef {
+    #[prost(oneof = "control_flow_context_def::Ctxt", tags = "1, 2")]
+    pub ctxt: ::core::option::Option<control_flow_context_def::Ctxt>,
+}
+/// Nested message and enum types in `ControlFlowContextDef`.
+pub mod control_flow_context_def {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Ctxt {
+        #[prost(message, tag = "1")]
+        CondCtxt(super::CondContextDef),
+        #[prost(message, tag = "2")]
+        WhileCtxt(super::WhileContextDef),
+    }
+}
+impl ::prost::Name for ControlFlowContextDef {
+    const NAME: &'static str = "ControlFlowContextDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.ControlFlowContextDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.ControlFlowContextDef".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CondContextDef {
+    #[prost(string, tag = "1")]
+    pub context_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub pred_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub pivot_name: ::prost::alloc::string::String,
+    #[prost(int32, tag = "4")]
+    pub branch: i32,
+    #[prost(message, optional, tag = "5")]
+    pub values_def: ::core::option::Option<ValuesDef>,
+    #[prost(message, repeated, tag = "6")]
+    pub nested_contexts: ::prost::alloc::vec::Vec<ControlFlowContextDef>,
+}
+impl ::prost::Name for CondContextDef {
+    const NAME: &'static str = "CondContextDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.CondContextDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.CondContextDef".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WhileContextDef {
+    #[prost(string, tag = "1")]
+    pub context_name: ::prost::alloc::string::String,
+    #[prost(int32, tag = "2")]
+    pub parallel_iterations: i32,
+    #[prost(bool, tag = "3")]
+    pub back_prop: bool,
+    #[prost(bool, tag = "4")]
+    pub swap_memory: bool,
+    #[prost(string, tag = "5")]
+    pub pivot_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub pivot_for_pred_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub pivot_for_body_name: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "8")]
+    pub loop_exit_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "9")]
+    pub values_def: ::core::option::Option<ValuesDef>,
+    #[prost(string, repeated, tag = "10")]
+    pub loop_enter_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, tag = "11")]
+    pub maximum_iterations_name: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "12")]
+    pub nested_contexts: ::prost::alloc::vec::Vec<ControlFlowContextDef>,
+}
+impl ::prost::Name for WhileContextDef {
+    const NAME: &'static str = "WhileContextDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.WhileContextDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.WhileContextDef".into()
+    }
+}
+/// A tensor of a checkpoint of version 1 and the slices it is stored in.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SavedSliceMeta {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub shape: ::core::option::Option<TensorShapeProto>,
+    #[prost(enumeration = "DataType", tag = "3")]
+    pub r#type: i32,
+    #[prost(message, repeated, tag = "4")]
+    pub slice: ::prost::alloc::vec::Vec<TensorSliceProto>,
+}
+impl ::prost::Name for SavedSliceMeta {
+    const NAME: &'static str = "SavedSliceMeta";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedSliceMeta".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.SavedSliceMeta".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SavedTensorSliceMeta {
+    #[prost(message, repeated, tag = "1")]
+    pub tensor: ::prost::alloc::vec::Vec<SavedSliceMeta>,
+    #[prost(message, optional, tag = "2")]
+    pub versions: ::core::option::Option<VersionDef>,
+}
+impl ::prost::Name for SavedTensorSliceMeta {
+    const NAME: &'static str = "SavedTensorSliceMeta";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedTensorSliceMeta".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.SavedTensorSliceMeta".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SavedSlice {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub slice: ::core::option::Option<TensorSliceProto>,
+    #[prost(message, optional, tag = "3")]
+    pub data: ::core::option::Option<TensorProto>,
+}
+impl ::prost::Name for SavedSlice {
+    const NAME: &'static str = "SavedSlice";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedSlice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.SavedSlice".into()
+    }
+}
+/// A value of the table: the list of tensors, or a slice.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SavedTensorSlices {
+    #[prost(message, optional, tag = "1")]
+    pub meta: ::core::option::Option<SavedTensorSliceMeta>,
+    #[prost(message, optional, tag = "2")]
+    pub data: ::core::option::Option<SavedSlice>,
+}
+impl ::prost::Name for SavedTensorSlices {
+    const NAME: &'static str = "SavedTensorSlices";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedTensorSlices".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.SavedTensorSlices".into()
+    }
+}
 /// Times of a step, by device. Absolute times count from the Unix epoch, relative ones from the
 /// start of the node.
 #[derive(Clone, PartialEq, ::prost::Message)]
