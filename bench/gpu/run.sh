@@ -33,6 +33,6 @@ step check timeout 240 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
 if [ -n "$sanitizer" ]; then
   for tool in memcheck racecheck; do
-    step $tool timeout 150 "$sanitizer" --tool $tool ./ferroflow-oracle gpu-train mlp --seconds 0.1
+    step $tool timeout 300 "$sanitizer" --tool $tool ./ferroflow-oracle gpu-train mlp --seconds 0.01
   done
 fi
