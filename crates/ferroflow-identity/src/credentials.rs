@@ -84,7 +84,7 @@ impl Credentials {
         })
     }
 
-    /// Reads what `FERROFLOW_CREDENTIALS` holds: a folder, or the text of [`Credentials::inline`].
+    /// Reads what `FERROFLOW_CREDENTIALS` holds: a folder, or the text of `Credentials::inline`.
     pub fn parse(text: &str) -> Result<Credentials> {
         let Some(data) = text.strip_prefix(INLINE) else {
             return Credentials::from_folder(Path::new(text));
