@@ -15,8 +15,6 @@ KNOWN = {
         "gradients/embedding_lookup_2/Reshape_1_grad/Shape: op is 'Shape', not 'Const'",
     "rnn_static":
         "missing node multi/rnn/rnn/multi_rnn_cell/cell_0/lstm_cell/concat/axis (Const)",
-    "sampled":
-        "nce_loss/Shape_4: op is 'Shape', not 'Const'",
     "summaries":
         "s/i: attr bad_color is 420e08041204120208042204ff0000ff, not 421008041204120208043a06",
 }

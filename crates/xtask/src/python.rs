@@ -124,7 +124,8 @@ fn wheel(profile: Profile) -> Result<PathBuf> {
     let folder = paths::root().join(WHEELS);
     let _ = fs::remove_dir_all(&folder);
     let mut build = Command::new(tools.join("bin/maturin"));
-    build.args(["build", "--manifest-path", "crates/ferroflow-python/Cargo.toml", "--out", WHEELS]);
+    // In the folder of pyproject.toml, which names the crate, the package and its files.
+    build.current_dir(paths::root().join("python")).args(["build", "--out"]).arg(&folder);
     build.args(["--profile", if profile == Profile::Release { "release" } else { "dev" }]);
     steps::run(&mut build)?;
     built_wheel()

@@ -21,10 +21,11 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 /// Runs `command` from the root of the repository; fails unless it exits with 0.
 pub fn run(command: &mut Command) -> Result {
     println!("$ {}", text_of(command));
-    let status = command
-        .current_dir(paths::root())
-        .status()
-        .map_err(|e| Failure(format!("cannot start {}: {e}", text_of(command))))?;
+    if command.get_current_dir().is_none() {
+        command.current_dir(paths::root());
+    }
+    let status =
+        command.status().map_err(|e| Failure(format!("cannot start {}: {e}", text_of(command))))?;
     if status.success() {
         return Ok(());
     }
