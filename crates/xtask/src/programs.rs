@@ -7,7 +7,8 @@ use crate::background::Background;
 use crate::steps::Result;
 
 /// A file of each, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 4] = [
+    ("/usr/bin/g++", "g++"),
     ("/usr/sbin/ip", "iproute2"),
     ("/usr/bin/mpirun", "openmpi-bin"),
     ("/usr/sbin/sshd", "openssh-server"),
@@ -21,7 +22,7 @@ pub fn install() -> Result<Option<Background>> {
         .map(|(_, package)| *package)
         .collect();
     if missing.is_empty() {
-        println!("ip, mpirun and sshd are installed");
+        println!("g++, ip, mpirun and sshd are installed");
         return Ok(None);
     }
     if !is_root_on_debian() {
