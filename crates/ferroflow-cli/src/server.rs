@@ -73,10 +73,11 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-/// Logs to standard error, as `FERROFLOW_LOG` says.
+/// Logs to standard error, as `FERROFLOW_LOG` says; in colours on a terminal only.
 pub fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("FERROFLOW_LOG")
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
