@@ -6,9 +6,10 @@
 use crate::failure::GroupFailure;
 use crate::wire::{FieldReader, FieldWriter, read_frame, write_frame};
 use ferroflow_core::{Code, Error, Result, err};
+use ferroflow_identity::SecureStream;
 use parking_lot::Mutex;
 use std::io::{ErrorKind, Read};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -42,7 +43,7 @@ struct Shared {
     rank: usize,
     failure: Arc<GroupFailure>,
     /// Connections by rank. Rank 0 has one to each other rank, the others have one to rank 0.
-    links: Vec<Option<Mutex<TcpStream>>>,
+    links: Vec<Option<Mutex<SecureStream>>>,
     inbox: Mutex<Option<Inbox>>,
     /// Messages that came before the inbox was set. `None` means that the rank has left.
     early: Mutex<Vec<(usize, Option<Vec<u8>>)>>,
@@ -59,7 +60,7 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) fn start(
         rank: usize,
-        links: Vec<Option<TcpStream>>,
+        links: Vec<Option<SecureStream>>,
         failure: Arc<GroupFailure>,
         liveness_timeout: Duration,
     ) -> Result<Control> {
@@ -70,11 +71,12 @@ impl Control {
         for (peer, link) in links.iter().enumerate() {
             let Some(link) = link else { continue };
             let setup = || {
-                link.set_nodelay(true)?;
-                link.set_read_timeout(Some(liveness_timeout / MAX_PINGS))?;
+                let tcp = link.tcp();
+                tcp.set_nodelay(true)?;
+                tcp.set_read_timeout(Some(liveness_timeout / MAX_PINGS))?;
                 // A peer that accepts nothing for this long counts as dead too.
-                link.set_write_timeout(Some(liveness_timeout))?;
-                link.try_clone()
+                tcp.set_write_timeout(Some(liveness_timeout))?;
+                std::io::Result::Ok(link.clone())
             };
             readers.push((
                 peer,
@@ -138,7 +140,7 @@ impl Control {
     pub(crate) fn cut(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
         for link in self.shared.links.iter().flatten() {
-            link.lock().shutdown(Shutdown::Both).unwrap();
+            link.lock().tcp().shutdown(Shutdown::Both).unwrap();
         }
     }
 }
@@ -153,7 +155,7 @@ impl Drop for Control {
         for link in self.shared.links.iter().flatten() {
             let mut link = link.lock();
             let _ = write_frame(&mut *link, &[LEAVE]);
-            let _ = link.shutdown(Shutdown::Both);
+            let _ = link.tcp().shutdown(Shutdown::Both);
         }
         let me = std::thread::current().id();
         for thread in self.threads.drain(..) {
@@ -167,7 +169,7 @@ impl Drop for Control {
 
 impl Shared {
     /// Reads messages of `peer` until it leaves or dies, or until this rank leaves.
-    fn listen(&self, peer: usize, stream: TcpStream) {
+    fn listen(&self, peer: usize, stream: SecureStream) {
         let mut reader = LivenessReader { stream, peer, shared: self, pings: 0 };
         let lost = loop {
             match read_frame(&mut reader) {
@@ -239,7 +241,7 @@ impl Shared {
 
 /// A connection that pings its peer when nothing arrives, and fails if the peer does not answer.
 struct LivenessReader<'a> {
-    stream: TcpStream,
+    stream: SecureStream,
     peer: usize,
     shared: &'a Shared,
     pings: u32,

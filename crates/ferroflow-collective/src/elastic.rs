@@ -20,7 +20,10 @@ use rustix::net::sockopt;
 use std::net::TcpStream;
 use std::time::Duration;
 
-const MAGIC: u32 = 0xFE44_E1A6;
+const MAGIC: u32 = 0xFE44_E1A7;
+
+/// The role in the certificate of the driver.
+const DRIVER_ROLE: &str = "driver";
 
 /// Enables TCP keepalive, so that an idle connection ends when the other host goes down.
 fn watch(stream: &TcpStream) -> std::io::Result<()> {
@@ -33,8 +36,8 @@ fn watch(stream: &TcpStream) -> std::io::Result<()> {
 /// A message from a process to the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WorkerMessage {
-    /// The first message: token and name of the process.
-    Hello { token: String, name: String },
+    /// The first message: the name of the process.
+    Hello { name: String },
     /// The process has left its epoch, if it was in one. It would listen at this address as rank 0.
     Ready { address: String },
     /// The process has connected to the other ranks of its epoch.
@@ -69,7 +72,7 @@ impl WorkerMessage {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         match self {
-            WorkerMessage::Hello { token, name } => w.u8(1).u32(MAGIC).text(token).text(name),
+            WorkerMessage::Hello { name } => w.u8(1).u32(MAGIC).text(name),
             WorkerMessage::Ready { address } => w.u8(2).text(address),
             WorkerMessage::Done => w.u8(3),
             WorkerMessage::GroupFormed { epoch } => w.u8(4).u64(*epoch),
@@ -87,7 +90,7 @@ impl WorkerMessage {
                     DataLoss,
                     "the peer is not a process of this version of Ferroflow"
                 );
-                WorkerMessage::Hello { token: r.text()?, name: r.text()? }
+                WorkerMessage::Hello { name: r.text()? }
             }
             2 => WorkerMessage::Ready { address: r.text()? },
             3 => WorkerMessage::Done,

@@ -3,7 +3,7 @@
 
 use crate::rendezvous::{MOST_STREAMS, Membership, TransportChoice, check_streams};
 use ferroflow_core::{Result, bail, err};
-use ferroflow_identity::take_secret;
+use ferroflow_identity::{Trust, take_secret};
 use std::io::Write;
 
 /// The launchers, with their variables for the rank and for the number of processes.
@@ -113,6 +113,7 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
         member.addresses = addresses(env, launcher, size)?;
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
+        member.trust = Trust::from_env()?;
         set_links(&mut member, env)?;
         return Ok(Some(member));
     }

@@ -4,8 +4,10 @@
 //! waits for a message from it. A connection that closes fails the receives that wait for its rank.
 
 use crate::foreign::ForeignTensor;
-use crate::wire::{FieldReader, FieldWriter, read_frame, write_frame};
-use ferroflow_core::{Error, Result, ensure, err};
+use crate::rendezvous::{Deadline, Greeted, Greeter, MEMBER_ROLE};
+use crate::wire::{FieldReader, FieldWriter, write_frame};
+use ferroflow_core::{Code, Error, Result, ensure, err};
+use ferroflow_identity::{ExpectedPeer, JobToken, SecureStream, Trust};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write};
@@ -29,7 +31,8 @@ pub struct MessageLinks {
 
 struct Shared {
     rank: usize,
-    token: String,
+    token: JobToken,
+    trust: Trust,
     state: Mutex<LinksState>,
 }
 
@@ -68,10 +71,18 @@ struct Outgoing {
 }
 
 impl MessageLinks {
-    /// Accepts connections on `listener`. `token` must be equal on all ranks.
-    pub fn start(rank: usize, listener: TcpListener, token: &str) -> Result<MessageLinks> {
+    /// Accepts connections on `listener`. `token` must be equal on all ranks. Ranks on several
+    /// hosts need credentials in `trust`.
+    pub fn start(
+        rank: usize,
+        listener: TcpListener,
+        token: &str,
+        trust: Trust,
+    ) -> Result<MessageLinks> {
+        let at = listener.local_addr().map_err(|e| crate::io_error("cannot listen", &e))?;
+        trust.check_bind(at)?;
         let state = Mutex::new(LinksState::default());
-        let shared = Arc::new(Shared { rank, token: token.into(), state });
+        let shared = Arc::new(Shared { rank, token: JobToken::new(token), trust, state });
         let accepting = listener.try_clone().map_err(|e| crate::io_error("cannot listen", &e))?;
         let accepted = shared.clone();
         let accepts = crate::engine::spawn("ff-messages", move || accept(&accepted, &accepting))?;
@@ -218,32 +229,34 @@ impl Shared {
                 err!(Unavailable, "rank {} cannot send to rank {to}: {e}", self.rank)
             }));
         }
-        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.tcp().shutdown(Shutdown::Write);
     }
 
-    fn connect(self: &Arc<Shared>, to: usize, address: &str) -> Result<TcpStream> {
+    fn connect(self: &Arc<Shared>, to: usize, address: &str) -> Result<SecureStream> {
         let until = Instant::now() + CONNECT;
         let mut stream = loop {
-            match TcpStream::connect(address) {
+            match self.greet(address, until) {
                 Ok(stream) => break stream,
-                Err(_) if Instant::now() < until && self.state.lock().failed.is_none() => {
+                Err(e)
+                    if e.code() != Code::PermissionDenied
+                        && Instant::now() < until
+                        && self.state.lock().failed.is_none() =>
+                {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(e) => {
                     let rank = self.rank;
                     let text = format!("rank {rank} cannot connect to rank {to} at {address}");
-                    return Err(err!(Unavailable, "{text}: {e}"));
+                    return Err(err!(Unavailable, "{text}: {}", e.message()));
                 }
             }
         };
         let setup = |e: std::io::Error| crate::io_error("cannot set up a message link", &e);
-        stream.set_nodelay(true).map_err(setup)?;
-        crate::loopback::tune(&stream, stream.local_addr(), stream.peer_addr());
         let mut hello = FieldWriter::default();
-        hello.u32(self.rank as u32).text(&self.token);
+        hello.u32(self.rank as u32);
         write_frame(&mut stream, &hello.0).map_err(setup)?;
-        let mut watched = stream.try_clone().map_err(setup)?;
-        self.state.lock().streams.push(stream.try_clone().map_err(setup)?);
+        let mut watched = stream.clone();
+        self.state.lock().streams.push(stream.tcp().try_clone().map_err(setup)?);
         let shared = self.clone();
         crate::engine::spawn("ff-watch", move || {
             // The other end sends nothing: a read ends when the connection does.
@@ -253,13 +266,26 @@ impl Shared {
         Ok(stream)
     }
 
+    /// Opens a connection and proves the token.
+    fn greet(&self, address: &str, until: Instant) -> Result<SecureStream> {
+        let setup = |e: std::io::Error| crate::io_error("no connection", &e);
+        let tcp = TcpStream::connect(address).map_err(setup)?;
+        tcp.set_nodelay(true).map_err(setup)?;
+        crate::loopback::tune(&tcp, tcp.local_addr(), tcp.peer_addr());
+        let expected = ExpectedPeer { address, role: Some(MEMBER_ROLE) };
+        SecureStream::connect(tcp, &self.trust, &self.token, expected, until)
+    }
+
     /// Receives the messages of a connection until it ends.
-    fn read(&self, mut stream: TcpStream) -> Result<()> {
-        let broken = |e: std::io::Error| crate::io_error("a message link broke", &e);
-        let hello = read_frame(&mut stream).map_err(broken)?.unwrap_or_default();
-        let mut hello = FieldReader(&hello);
-        let (from, token) = (hello.u32()? as usize, hello.text()?);
-        ensure!(token == self.token, PermissionDenied, "the token is not that of this job");
+    fn read(&self, greeted: Greeted) -> Result<()> {
+        let Greeted { mut stream, first } = greeted;
+        ensure!(
+            stream.identity().may_be(MEMBER_ROLE),
+            PermissionDenied,
+            "{} is not for a rank of this job",
+            stream.identity()
+        );
+        let from = FieldReader(&first).u32()? as usize;
         let lost = loop {
             let mut head = [0; 16];
             if stream.read_exact(&mut head).is_err() {
@@ -363,20 +389,32 @@ fn take(me: usize, mut into: ForeignTensor, done: MessageDone, message: ArrivedM
     done(Ok(from));
 }
 
+/// How often the accept thread looks whether the links close.
+const LOOK: Duration = Duration::from_secs(1);
+
 fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
-    loop {
-        let accepted = listener.accept();
-        if shared.state.lock().closing {
-            return;
-        }
-        let Ok((stream, _)) = accepted else { continue };
-        crate::loopback::tune(&stream, stream.local_addr(), stream.peer_addr());
-        if let Ok(kept) = stream.try_clone() {
+    let mut greeter = match Greeter::new(listener, &shared.trust, shared.token.reveal()) {
+        Ok(greeter) => greeter,
+        Err(e) => return shared.fail(&e),
+    };
+    while !shared.state.lock().closing {
+        let greeted = match greeter.next(&Deadline::after(LOOK)) {
+            Ok(Some(greeted)) => greeted,
+            Ok(None) => continue,
+            Err(e) => {
+                tracing::warn!("cannot accept connections for messages: {e}");
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        let tcp = greeted.stream.tcp();
+        crate::loopback::tune(tcp, tcp.local_addr(), tcp.peer_addr());
+        if let Ok(kept) = tcp.try_clone() {
             shared.state.lock().streams.push(kept);
         }
         let reader = shared.clone();
         let started = crate::engine::spawn("ff-receive", move || {
-            if let Err(e) = reader.read(stream) {
+            if let Err(e) = reader.read(greeted) {
                 tracing::warn!("a connection for messages was refused: {e}");
             }
         });
@@ -400,7 +438,7 @@ mod tests {
         let mut rank = 0;
         let links = listeners.map(|listener| {
             rank += 1;
-            MessageLinks::start(rank - 1, listener, "t").unwrap()
+            MessageLinks::start(rank - 1, listener, "t", Trust::default()).unwrap()
         });
         (links, addresses)
     }

@@ -6,8 +6,11 @@
 //! stay open for control messages.
 
 mod connect;
+mod greeter;
 mod pairs;
 
+pub(crate) use connect::Deadline;
+pub(crate) use greeter::{Greeted, Greeter};
 pub(crate) use pairs::{MOST_STREAMS, check_streams};
 
 use crate::control::Control;
@@ -15,10 +18,11 @@ use crate::failure::GroupFailure;
 use crate::mesh::{Mesh, Tcp};
 use crate::processors;
 use crate::wire::{FieldReader, FieldWriter, write_frame};
-use connect::{Deadline, accept, answer, bind, connect, frame};
+use connect::{answer, bind, connect, frame};
 use ferroflow_core::{Error, Result, bail, ensure, err};
+use ferroflow_identity::{JobToken, SecureStream, Trust, rank_role};
 use pairs::connect_all;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -62,8 +66,13 @@ pub struct Membership {
     /// `HOST:PORT` of rank 0, or of every rank in order. If only that of rank 0 is given, the
     /// others listen on a free port of the address from which they reach rank 0.
     pub addresses: Vec<String>,
-    /// The secret of the job, equal on all its ranks.
+    /// The secret of the job, equal on all its ranks. Ranks prove to each other that they know it.
     pub token: String,
+    /// The credentials of this rank, and the peers that it lets in. Ranks on several hosts need
+    /// credentials.
+    pub trust: Trust,
+    /// The role in the certificates of all ranks, such as `member`, if they have no fixed numbers.
+    pub common_role: Option<&'static str>,
     /// The links between ranks.
     pub transport: TransportChoice,
     /// TCP connections between two ranks, from 1 to 16. Long messages use all of them at a time. By
@@ -95,6 +104,8 @@ impl Membership {
             servers_only: false,
             addresses: vec![rank0.into()],
             token: String::new(),
+            trust: Trust::default(),
+            common_role: None,
             transport: TransportChoice::Auto,
             streams: None,
             timeout: Duration::from_secs(60),
@@ -104,6 +115,13 @@ impl Membership {
             #[cfg(test)]
             proxy: None,
         }
+    }
+}
+
+impl Membership {
+    /// The role of a rank in its certificate.
+    fn role(&self, rank: usize) -> String {
+        self.common_role.map_or_else(|| rank_role(rank), str::to_string)
     }
 }
 
@@ -118,7 +136,10 @@ pub(crate) struct ConnectedRanks {
     pub hosts: Vec<u32>,
 }
 
-const MAGIC: u32 = 0xFE44_0C04;
+/// The role of every process of a job in its certificate, where ranks have no fixed numbers.
+pub(crate) const MEMBER_ROLE: &str = "member";
+
+const MAGIC: u32 = 0xFE44_0C05;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 
@@ -128,7 +149,6 @@ pub(crate) struct Hello {
     rank: usize,
     size: usize,
     servers: usize,
-    token: String,
     host: String,
     /// Where it accepts connections of other ranks.
     address: String,
@@ -140,7 +160,7 @@ impl Hello {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32).u32(self.servers as u32);
-        w.text(&self.token).text(&self.host).text(&self.address);
+        w.text(&self.host).text(&self.address);
         for &processor in &self.processors {
             w.u32(processor);
         }
@@ -154,7 +174,6 @@ impl Hello {
             rank: r.u32()? as usize,
             size: r.u32()? as usize,
             servers: r.u32()? as usize,
-            token: r.text()?,
             host: r.text()?,
             address: r.text()?,
             processors: Vec::new(),
@@ -210,12 +229,17 @@ fn host(
     until: &Deadline,
 ) -> Result<ConnectedRanks> {
     let size = member.size;
-    let mut links: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
+    let mut links: Vec<Option<SecureStream>> = (0..size).map(|_| None).collect();
     let mut table: Vec<Hello> = Vec::new();
     let listener = match listener {
         _ if size == 1 => None,
-        Some(bound) => Some(bound),
-        None => Some(bind(&member.addresses[0])?),
+        Some(bound) => {
+            let at = bound.local_addr();
+            let at = at.map_err(|e| crate::io_error("cannot get the address of rank 0", &e))?;
+            member.trust.check_bind(at)?;
+            Some(bound)
+        }
+        None => Some(bind(&member.addresses[0], &member.trust)?),
     };
     let address = match &listener {
         Some(l) => l
@@ -226,24 +250,25 @@ fn host(
     };
     let host = host_name(member);
     let servers = member.servers;
-    let (token, processors) = (String::new(), processors::usable());
-    table.push(Hello { rank: 0, size, servers, token, host, address, processors });
+    let processors = processors::usable();
+    table.push(Hello { rank: 0, size, servers, host, address, processors });
     if let Some(listener) = &listener {
+        let mut greeter = Greeter::new(listener, &member.trust, &member.token)?;
         while table.len() < size {
             let missing: Vec<usize> =
                 (1..size).filter(|&r| table.iter().all(|h| h.rank != r)).collect();
             let late = || {
                 err!(DeadlineExceeded, "ranks {missing:?} did not connect to {}", table[0].address)
             };
-            let accepted = accept(listener, until).and_then(|a| a.ok_or_else(late));
-            let mut stream = match accepted {
-                Ok(stream) => stream,
+            let accepted = greeter.next(until).and_then(|a| a.ok_or_else(late));
+            let Greeted { mut stream, first } = match accepted {
+                Ok(greeted) => greeted,
                 Err(e) => {
                     links.iter_mut().flatten().for_each(|l| refuse(l, &e));
                     return Err(e);
                 }
             };
-            match greet(&mut stream, member, &table) {
+            match check(&stream, &first, member, &table) {
                 Ok(hello) => {
                     links[hello.rank] = Some(stream);
                     table.push(hello);
@@ -282,7 +307,7 @@ fn host(
     let mut all_mapped = !memory.is_empty();
     for (rank, link) in links.iter_mut().enumerate() {
         let Some(link) = link else { continue };
-        all_mapped &= answer(link, until).map_err(|e| e.context(format!("rank {rank}")))? == 1;
+        all_mapped &= answer(&*link, until).map_err(|e| e.context(format!("rank {rank}")))? == 1;
     }
     for link in links.iter_mut().flatten() {
         write_frame(link, &[u8::from(all_mapped)])
@@ -319,13 +344,15 @@ fn join(
     until: &Deadline,
 ) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
-    let mut link = connect(&member.addresses[0], until)?;
+    let token = JobToken::new(member.token.as_str());
+    let mut link = connect(&member.addresses[0], &member.role(0), &member.trust, &token, until)?;
     let own = link
+        .tcp()
         .local_addr()
         .map_err(|e| crate::io_error("cannot get the address of this rank", &e))?;
     let listener = match member.addresses.get(rank) {
-        Some(listed) => bind(listed)?,
-        None => bind(&SocketAddr::new(own.ip(), 0).to_string())?,
+        Some(listed) => bind(listed, &member.trust)?,
+        None => bind(&SocketAddr::new(own.ip(), 0).to_string(), &member.trust)?,
     };
     let address = listener
         .local_addr()
@@ -336,13 +363,13 @@ fn join(
         Some(listed) if !listed.ends_with(":0") => listed.clone(),
         _ => address.to_string(),
     };
-    let (servers, token) = (member.servers, member.token.clone());
+    let servers = member.servers;
     let (host, processors) = (host_name(member), processors::usable());
-    let hello = Hello { rank, size, servers, token, host, address, processors };
+    let hello = Hello { rank, size, servers, host, address, processors };
     write_frame(&mut link, &hello.encode())
         .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
-    let welcome = frame(&mut link, until)
-        .map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
+    let welcome =
+        frame(&link, until).map_err(|e| e.context(format!("rank 0 at {}", member.addresses[0])))?;
     let mut r = FieldReader(&welcome);
     if r.u8()? != WELCOME {
         let code = ferroflow_core::Code::from_number(r.u32()? as i32);
@@ -357,11 +384,11 @@ fn join(
     let mut table = Vec::with_capacity(size);
     for rank in 0..size {
         let (host, address) = (r.text()?, r.text()?);
-        let (token, processors) = (String::new(), Vec::new());
-        table.push(Hello { rank, size, servers, token, host, address, processors });
+        table.push(Hello { rank, size, servers, host, address, processors: Vec::new() });
     }
     // Rank 0 may listen on all addresses. Use the one through which it was reached.
     table[0].address = link
+        .tcp()
         .peer_addr()
         .map_err(|e| crate::io_error("cannot get the address of rank 0", &e))?
         .to_string();
@@ -379,10 +406,10 @@ fn join(
     let mapped = false && memory.is_empty();
     write_frame(&mut link, &[u8::from(mapped)])
         .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
-    let all_mapped = answer(&mut link, until)? == 1;
+    let all_mapped = answer(&link, until)? == 1;
     check_transport(member, all_mapped)?;
     let hosts = number_hosts(&table);
-    let mut links: Vec<Option<TcpStream>> = (0..size).map(|_| None).collect();
+    let mut links: Vec<Option<SecureStream>> = (0..size).map(|_| None).collect();
     #[cfg(target_os = "linux")]
     if let Some(segment) = segment.filter(|_| all_mapped) {
         links[0] = Some(link);
@@ -414,11 +441,21 @@ fn check_transport(member: &Membership, shared: bool) -> Result<()> {
     Ok(())
 }
 
-/// Reads and checks the introduction of a rank that connected to rank 0.
-fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result<Hello> {
-    // A process introduces itself immediately. A silent one must not delay the others.
-    let hello = Hello::decode(&frame(stream, &Deadline::after(Duration::from_secs(5)))?)?;
-    ensure!(hello.token == member.token, PermissionDenied, "the token is not that of this job");
+/// Checks the introduction of a rank that connected to rank 0.
+fn check(
+    stream: &SecureStream,
+    first: &[u8],
+    member: &Membership,
+    table: &[Hello],
+) -> Result<Hello> {
+    let hello = Hello::decode(first)?;
+    ensure!(
+        stream.identity().may_be(&member.role(hello.rank)),
+        PermissionDenied,
+        "{} is not for rank {}",
+        stream.identity(),
+        hello.rank
+    );
     ensure!(
         hello.size == member.size,
         InvalidArgument,
@@ -444,7 +481,7 @@ fn greet(stream: &mut TcpStream, member: &Membership, table: &[Hello]) -> Result
     Ok(hello)
 }
 
-fn refuse(stream: &mut TcpStream, why: &Error) {
+fn refuse(stream: &mut SecureStream, why: &Error) {
     let mut w = FieldWriter::default();
     w.u8(REFUSED).u32(why.code() as u32).text(why.message());
     let _ = write_frame(stream, &w.0);

@@ -16,6 +16,14 @@ pub(crate) fn write_frame(to: &mut impl Write, body: &[u8]) -> std::io::Result<(
 
 /// Reads the next frame. `None` if the connection was closed between frames.
 pub(crate) fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
+    read_frame_within(from, LONGEST)
+}
+
+/// Reads the next frame of at most `longest` bytes.
+pub(crate) fn read_frame_within(
+    from: &mut impl Read,
+    longest: u32,
+) -> std::io::Result<Option<Vec<u8>>> {
     let mut len = [0; 4];
     loop {
         match from.read(&mut len[..1]) {
@@ -28,7 +36,7 @@ pub(crate) fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Vec<u8>
     }
     from.read_exact(&mut len[1..])?;
     let len = u32::from_le_bytes(len);
-    if len > LONGEST {
+    if len > longest {
         return Err(std::io::Error::new(ErrorKind::InvalidData, "a frame of absurd length"));
     }
     // Grow the buffer as bytes arrive, so that a false length costs no memory.

@@ -127,7 +127,9 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
         timeout: plan.timeout,
         token: secrets.token().reveal().to_string(),
     };
-    let driver = Driver::start(listener, options)?;
+    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+    let trust = secrets.trust("driver", host.trim_matches(['[', ']']))?;
+    let driver = Driver::start_with(listener, options, trust)?;
     let failed = vec![0; plan.hosts.len()];
     let mut job = Job {
         plan,

@@ -2,7 +2,7 @@
 
 use super::hosts::Host;
 use ferroflow::Result;
-use ferroflow::cluster::JobAuthority;
+use ferroflow::cluster::{Credentials, JobAuthority, Trust};
 use ferroflow_identity::JobToken;
 use std::net::ToSocketAddrs;
 
@@ -42,13 +42,25 @@ impl JobSecrets {
     pub fn env(&self, role: &str, host: &Host, address: &str) -> Result<Vec<(String, String)>> {
         let mut env = Vec::new();
         if let Some(authority) = &self.authority {
-            let credentials = authority.inline(&[role.into()], &names(host, address), DAYS)?;
+            // Groups of some of the ranks number them anew, so all are members too.
+            let roles = [role.to_string(), "member".to_string()];
+            let credentials = authority.inline(&roles, &names(host, address), DAYS)?;
             env.push(("FERROFLOW_CREDENTIALS".into(), credentials));
         }
         if self.is_insecure {
             env.push(("FERROFLOW_INSECURE".into(), "1".into()));
         }
         Ok(env)
+    }
+
+    /// What the launcher itself trusts, as the process `role` at `address`.
+    pub fn trust(&self, role: &str, address: &str) -> Result<Trust> {
+        let here = Host::new("localhost", 1);
+        let credentials = self.authority.as_ref().map(|authority| -> Result<Credentials> {
+            authority.credentials(&[role.into()], &names(&here, address), DAYS)
+        });
+        let is_insecure = self.is_insecure;
+        Ok(Trust { credentials: credentials.transpose()?, is_insecure, ..Trust::default() })
     }
 }
 
@@ -68,7 +80,6 @@ fn names(host: &Host, address: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow::cluster::Credentials;
 
     #[test]
     fn a_job_on_one_host_needs_a_token_alone() {

@@ -22,6 +22,7 @@ fn main() {
         trial!(faults::every_call_ends_after_a_task_is_cut_off, NETWORK_NAMESPACES),
         trial!(faults::every_call_ends_when_only_the_master_reaches_both, NETWORK_NAMESPACES),
         trial!(namespaces::a_cluster_works_together_on_several_hosts, NETWORK_NAMESPACES),
+        trial!(namespaces::ranks_of_several_hosts_reduce_over_tls, NETWORK_NAMESPACES),
         trial!(namespaces::ranks_get_an_address_that_other_hosts_reach, NETWORK_NAMESPACES),
         trial!(users::another_user_of_this_host_is_not_let_in, ANOTHER_USER),
         trial!(launchers::ranks_that_mpirun_starts_find_each_other, MPIRUN),

@@ -1,7 +1,7 @@
 //! `ferroflow run` over network namespaces.
 
 use crate::common::netns::Cable;
-use crate::common::{ferroflow, task};
+use crate::common::{PROGRAM, ferroflow, task};
 use ferroflow_testing::this_test;
 
 pub fn a_cluster_works_together_on_several_hosts() {
@@ -22,6 +22,29 @@ pub fn a_cluster_works_together_on_several_hosts() {
     let errors = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(3), "{errors}");
     assert!(errors.contains(&format!(" on {}) was the first to fail", cable.far())), "{errors}");
+}
+
+/// The launcher hands out certificates, and the ranks refuse to listen without them.
+pub fn ranks_of_several_hosts_reduce_over_tls() {
+    let cable = Cable::between_two();
+    let hosts = format!("{}:1,{}:1", cable.near(), cable.far());
+    let shell = ["-H", hosts.as_str(), "--rsh", "ip netns exec {host} sh -c"];
+    let bench = ["bench", "allreduce", "--sizes", "4,1MiB", "--seconds", "0.05", "--json"];
+    let rank = [&["--", PROGRAM], &bench[..]].concat();
+    for more in [&[][..], &["--insecure"]] {
+        let job = [&["run"], &shell[..], more, &rank].concat();
+        let out = ferroflow(&job).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{more:?}: {said}{errors}");
+        assert_eq!(said.lines().filter(|line| line.contains("\"n\":2")).count(), 2, "{said}");
+    }
+    // The same ranks without credentials.
+    let alone = ["env", "-u", "FERROFLOW_CREDENTIALS"];
+    let job = [&["run"], &shell[..], &["--"], &alone, &rank[1..]].concat();
+    let out = ferroflow(&job).output().unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && errors.contains("FERROFLOW_CREDENTIALS=DIR"), "{errors}");
 }
 
 pub fn ranks_get_an_address_that_other_hosts_reach() {

@@ -1,10 +1,11 @@
 //! The driver of an elastic job: tracks its processes and assigns ranks.
 
 use super::{DriverMessage, WorkerMessage, watch};
+use crate::rendezvous::{Deadline, Greeted, Greeter, MEMBER_ROLE};
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Error, Result, err};
+use ferroflow_identity::{SecureStream, Trust};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,11 +50,11 @@ pub struct DriverReport {
 
 /// A process's connection, closed when dropped, so that a process never waits for a driver that is
 /// gone.
-pub(super) struct ClosingStream(pub(super) TcpStream);
+pub(super) struct ClosingStream(pub(super) SecureStream);
 
 impl Drop for ClosingStream {
     fn drop(&mut self) {
-        let _ = self.0.shutdown(Shutdown::Both);
+        let _ = self.0.tcp().shutdown(Shutdown::Both);
     }
 }
 
@@ -74,10 +75,20 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts a driver that accepts processes on `listener`.
+    /// Starts a driver that accepts processes of this host on `listener`.
     pub fn start(listener: TcpListener, options: DriverOptions) -> Result<Driver> {
+        Driver::start_with(listener, options, Trust::default())
+    }
+
+    /// The same with credentials.
+    pub fn start_with(
+        listener: TcpListener,
+        options: DriverOptions,
+        trust: Trust,
+    ) -> Result<Driver> {
         let problem = |e: std::io::Error| crate::io_error("cannot start the driver", &e);
         let address = listener.local_addr().map_err(problem)?;
+        trust.check_bind(address)?;
         let (events, inbox) = channel();
         let report = Arc::<parking_lot::Mutex<DriverReport>>::default();
         let stopping = Arc::new(AtomicBool::new(false));
@@ -100,7 +111,7 @@ impl Driver {
         let (to, stop) = (events.clone(), stopping.clone());
         let accept = spawn(
             "ff-driver-accept",
-            Box::new(move || accept_workers(&listener, &token, &to, &stop)),
+            Box::new(move || accept_workers(&listener, &trust, &token, &to, &stop)),
         )?;
         Ok(Driver { address, events, report, stopping, threads: vec![serve, accept] })
     }
@@ -128,21 +139,26 @@ impl Drop for Driver {
     }
 }
 
-/// Accepts connections until the driver stops. A thread for each connection reads its messages.
+/// How often the accept thread looks whether the driver stops.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Accepts connections until the driver stops. A thread for each process reads its messages.
 fn accept_workers(
     listener: &TcpListener,
+    trust: &Trust,
     token: &str,
     events: &Sender<DriverEvent>,
     stopping: &AtomicBool,
 ) {
+    let mut greeter = match Greeter::new(listener, trust, token) {
+        Ok(greeter) => greeter,
+        Err(e) => return tracing::warn!("the driver cannot accept connections: {e}"),
+    };
     let (mut next, mut is_shut) = (0, false);
-    loop {
-        let accepted = listener.accept();
-        if stopping.load(Ordering::SeqCst) {
-            return;
-        }
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+    while !stopping.load(Ordering::SeqCst) {
+        let greeted = match greeter.next(&Deadline::after(LOOK)) {
+            Ok(Some(greeted)) => greeted,
+            Ok(None) => continue,
             // The process may be out of file descriptors for a while. Warn once.
             Err(e) => {
                 if !std::mem::replace(&mut is_shut, true) {
@@ -154,9 +170,9 @@ fn accept_workers(
         };
         is_shut = false;
         next += 1;
-        let (id, events, token) = (next, events.clone(), token.to_string());
+        let (id, events) = (next, events.clone());
         let work = move || {
-            if greet(&stream, id, &token, &events).is_ok() {
+            if let Some(stream) = admit(greeted, id, &events) {
                 listen(stream, id, &events);
             }
         };
@@ -166,65 +182,35 @@ fn accept_workers(
     }
 }
 
-fn greet(
-    stream: &TcpStream,
-    id: u64,
-    token: &str,
-    events: &Sender<DriverEvent>,
-) -> std::io::Result<()> {
-    let _ = stream.set_nodelay(true);
-    watch(stream)?;
-    // A process must send its first message soon. A process that accepts nothing for this long
-    // counts as dead.
-    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    let frame = hello(stream, Duration::from_secs(5))?;
-    stream.set_read_timeout(None)?;
-    match WorkerMessage::decode(&frame) {
-        Ok(WorkerMessage::Hello { token: theirs, name }) if theirs == token => {
-            let connected = DriverEvent::Connected(id, ClosingStream(stream.try_clone()?), name);
-            events.send(connected).map_err(|_| ErrorKind::BrokenPipe.into())
+/// Admits a process that has introduced itself.
+fn admit(greeted: Greeted, id: u64, events: &Sender<DriverEvent>) -> Option<SecureStream> {
+    let Greeted { stream, first } = greeted;
+    watch(stream.tcp()).ok()?;
+    // A process that accepts nothing for this long counts as dead.
+    stream.tcp().set_write_timeout(Some(Duration::from_secs(5))).ok()?;
+    let is_member = stream.identity().may_be(MEMBER_ROLE);
+    match WorkerMessage::decode(&first) {
+        Ok(WorkerMessage::Hello { name }) if is_member => {
+            let connected = DriverEvent::Connected(id, ClosingStream(stream.clone()), name);
+            events.send(connected).ok()?;
+            Some(stream)
         }
         _ => {
-            let why = err!(PermissionDenied, "the token is not that of this job");
-            write_frame(&mut &*stream, &DriverMessage::Refused(why).encode())?;
-            Err(ErrorKind::PermissionDenied.into())
+            let why = err!(PermissionDenied, "the process is not one of this job");
+            let _ = write_frame(&mut &stream, &DriverMessage::Refused(why).encode());
+            None
         }
     }
 }
 
-/// Reads the first frame of a connection, with limits on length and time, because the peer is
-/// unknown.
-pub(super) fn hello(stream: &TcpStream, within: Duration) -> std::io::Result<Vec<u8>> {
-    const LONGEST: u64 = 4096;
-    let prompt = Prompt { stream, until: Instant::now() + within };
-    Ok(read_frame(&mut prompt.take(LONGEST))?.unwrap_or_default())
-}
-
-/// A connection that is read until a deadline, over any number of reads.
-struct Prompt<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl Read for Prompt<'_> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(into)
-    }
-}
-
-fn listen(mut stream: TcpStream, id: u64, events: &Sender<DriverEvent>) {
+fn listen(mut stream: SecureStream, id: u64, events: &Sender<DriverEvent>) {
     while let Ok(Some(frame)) = read_frame(&mut stream) {
         let Ok(message) = WorkerMessage::decode(&frame) else { break };
         if events.send(DriverEvent::Message(id, message)).is_err() {
             return;
         }
     }
-    let _ = stream.shutdown(Shutdown::Both);
+    let _ = stream.tcp().shutdown(Shutdown::Both);
     let _ = events.send(DriverEvent::Disconnected(id));
 }
 
@@ -374,7 +360,7 @@ impl EpochState {
                 let why =
                     err!(Aborted, "this process did not leave epoch {epoch} within {timeout:?}");
                 send(w, &DriverMessage::Refused(why));
-                let _ = w.stream.0.shutdown(Shutdown::Both);
+                let _ = w.stream.0.tcp().shutdown(Shutdown::Both);
             });
             self.lost_since = None;
         }
@@ -504,6 +490,6 @@ impl EpochState {
 /// Sends a message. If that fails, the connection is closed and its reader reports the loss.
 fn send(worker: &mut Worker, message: &DriverMessage) {
     if write_frame(&mut worker.stream.0, &message.encode()).is_err() {
-        let _ = worker.stream.0.shutdown(Shutdown::Both);
+        let _ = worker.stream.0.tcp().shutdown(Shutdown::Both);
     }
 }

@@ -1,17 +1,21 @@
 //! The process's side of an elastic job: it asks for ranks and connects to the other ranks of each
 //! epoch.
 
-use super::{DriverMessage, WorkerMessage, watch};
+use super::{DRIVER_ROLE, DriverMessage, WorkerMessage, watch};
 use crate::group::{Group, GroupOptions};
-use crate::rendezvous::Membership;
+use crate::rendezvous::{MEMBER_ROLE, Membership};
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Code, Error, Result, err};
+use ferroflow_identity::{ExpectedPeer, JobToken, SecureStream, Trust};
 use parking_lot::{Condvar, Mutex};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the driver may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the ranks of an epoch may take to connect, unless the driver reports a lost rank.
 const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,8 +45,9 @@ struct Shared {
 
 /// The connection of this process to the driver of an elastic job.
 pub struct ElasticMember {
-    stream: TcpStream,
+    stream: SecureStream,
     token: String,
+    trust: Trust,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
 }
@@ -50,31 +55,45 @@ pub struct ElasticMember {
 impl ElasticMember {
     /// Connects to the driver at `address` and introduces this process.
     pub fn connect(address: &str, token: &str, name: &str) -> Result<ElasticMember> {
+        ElasticMember::connect_with(address, token, name, Trust::default())
+    }
+
+    /// The same with credentials.
+    pub fn connect_with(
+        address: &str,
+        token: &str,
+        name: &str,
+        trust: Trust,
+    ) -> Result<ElasticMember> {
         let problem = |e: std::io::Error| {
             err!(Unavailable, "cannot reach the elastic driver at {address}: {e}")
         };
         let to = address.to_socket_addrs().map_err(problem)?.next();
         let to = to.ok_or_else(|| invalid_address(address))?;
-        let mut stream =
-            TcpStream::connect_timeout(&to, Duration::from_secs(30)).map_err(problem)?;
+        let stream = TcpStream::connect_timeout(&to, CONNECT_TIMEOUT).map_err(problem)?;
         let _ = stream.set_nodelay(true);
         // Only the driver ends the wait for a rank, so the connection must detect that its host is
         // down.
         watch(&stream).map_err(problem)?;
-        let hello = WorkerMessage::Hello { token: token.into(), name: name.into() };
+        let expected = ExpectedPeer { address, role: Some(DRIVER_ROLE) };
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let secret = JobToken::new(token);
+        let mut stream = SecureStream::connect(stream, &trust, &secret, expected, deadline)
+            .map_err(|e| e.context(format!("the elastic driver at {address}")))?;
+        let hello = WorkerMessage::Hello { name: name.into() };
         write_frame(&mut stream, &hello.encode()).map_err(problem)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(MemberState::default()),
             changed: Condvar::new(),
             newcomers: AtomicBool::new(false),
         });
-        let (from, to) = (stream.try_clone().map_err(problem)?, shared.clone());
+        let (from, to) = (stream.clone(), shared.clone());
         let reader = std::thread::Builder::new()
             .name("ff-elastic".into())
             .stack_size(256 << 10)
             .spawn(move || listen(from, &to))
             .map_err(problem)?;
-        Ok(ElasticMember { stream, token: token.into(), shared, reader: Some(reader) })
+        Ok(ElasticMember { stream, token: token.into(), trust, shared, reader: Some(reader) })
     }
 
     /// Connects as the environment describes (`FERROFLOW_ELASTIC` is the driver's address). `None`
@@ -85,7 +104,7 @@ impl ElasticMember {
         let token = ferroflow_identity::take_secret("FERROFLOW_TOKEN").unwrap_or_default();
         let name =
             var("FERROFLOW_NAME").unwrap_or_else(|| format!("process {}", std::process::id()));
-        ElasticMember::connect(&address, &token, &name).map(Some)
+        ElasticMember::connect_with(&address, &token, &name, Trust::from_env()?).map(Some)
     }
 
     /// Waits for a rank in the next epoch and connects to its other ranks. Tries again if one of
@@ -94,6 +113,7 @@ impl ElasticMember {
         loop {
             let own = self
                 .stream
+                .tcp()
                 .local_addr()
                 .map_err(|e| crate::io_error("cannot get the address of this process", &e))?;
             let listener = TcpListener::bind((own.ip(), 0))
@@ -109,6 +129,8 @@ impl ElasticMember {
             let mut member = Membership::new(assignment.rank, assignment.size, assignment.address);
             member.token = format!("{}/{}", self.token, assignment.epoch);
             member.timeout = GROUP_TIMEOUT;
+            member.trust = self.trust.clone();
+            member.common_role = Some(MEMBER_ROLE);
             member.set_links_from_env()?;
             member.abandon = Some(lost);
             let group = match assignment.rank {
@@ -163,8 +185,8 @@ impl ElasticMember {
 
 impl Drop for ElasticMember {
     fn drop(&mut self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.stream.tcp().shutdown(Shutdown::Write);
+        let _ = self.stream.tcp().shutdown(Shutdown::Both);
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
         }
@@ -179,7 +201,7 @@ fn may_succeed_later(e: &Error) -> bool {
     )
 }
 
-fn listen(mut stream: TcpStream, shared: &Shared) {
+fn listen(mut stream: SecureStream, shared: &Shared) {
     let end = loop {
         let message = match read_frame(&mut stream) {
             Ok(Some(frame)) => DriverMessage::decode(&frame),

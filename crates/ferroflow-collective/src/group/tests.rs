@@ -8,6 +8,7 @@ use crate::mesh::{MeshFaults, in_process};
 use crate::number::NUMBERS;
 use crate::rendezvous::TransportChoice;
 use ferroflow_core::{Code, bf16, f16};
+use ferroflow_identity::{JobAuthority, Trust, rank_role};
 use proptest::prelude::*;
 
 /// Runs `each` on every rank of an in-process group, with one thread per rank.
@@ -530,6 +531,89 @@ fn a_connection_with_a_wrong_token_is_refused_and_the_group_still_forms() {
         |mut group| group.barrier(),
     );
     assert!(groups.iter().all(Result::is_ok));
+}
+
+/// Trust of rank `rank`, as a launcher hands it out.
+fn certified(authority: &JobAuthority, rank: usize) -> Trust {
+    let (role, host) = (vec![rank_role(rank)], vec!["127.0.0.1".to_string()]);
+    Trust::with(authority.credentials(&role, &host, 1).unwrap())
+}
+
+#[test]
+fn ranks_with_certificates_compute_the_same_over_tls() {
+    let authority = JobAuthority::new().unwrap();
+    for streams in [1, 3] {
+        let sums = on_links(
+            3,
+            |m| {
+                m.transport = TransportChoice::Tcp;
+                m.streams = Some(streams);
+                m.trust = certified(&authority, m.rank);
+                m.token = authority.token().reveal().into();
+            },
+            |mut group| {
+                let mut all = Vec::new();
+                for len in [1, 1000, 300_001] {
+                    let mut x: Vec<f32> = (0..len).map(|i| (i % 97) as f32).collect();
+                    group.all_reduce(&mut x, ReduceOp::Sum).unwrap();
+                    assert!(x.iter().enumerate().all(|(i, x)| *x == 3.0 * (i % 97) as f32));
+                    all.push(x);
+                }
+                group.barrier().unwrap();
+                all
+            },
+        );
+        assert!(sums.iter().all(|sum| *sum == sums[0]));
+    }
+}
+
+#[test]
+fn a_rank_cannot_use_the_certificate_of_another() {
+    let authority = JobAuthority::new().unwrap();
+    let groups = on_links(
+        2,
+        |m| {
+            m.trust = certified(&authority, m.rank);
+            if m.rank == 1 {
+                let mut wrong = m.clone();
+                wrong.trust = certified(&authority, 7);
+                let e = Group::join(&wrong, GroupOptions::default()).err().unwrap();
+                assert_eq!(e.code(), Code::PermissionDenied);
+                wrong.trust = Trust::default();
+                wrong.timeout = Duration::from_millis(200);
+                assert!(Group::join(&wrong, GroupOptions::default()).is_err(), "without TLS");
+            }
+        },
+        |mut group| group.barrier(),
+    );
+    assert!(groups.iter().all(Result::is_ok));
+}
+
+/// More of them than may greet at a time, before and between the ranks.
+#[test]
+fn silent_connections_at_rank_0_do_not_fail_a_job() {
+    let silent = parking_lot::Mutex::new(Vec::new());
+    let groups = on_links(
+        3,
+        |m| {
+            // Rank 0 accepts meanwhile.
+            let count = if m.rank == 0 { 0 } else { 100 };
+            let connect = |_| std::net::TcpStream::connect(&m.addresses[0]).ok();
+            let strangers: Vec<_> = (0..count).filter_map(connect).collect();
+            silent.lock().extend(strangers);
+        },
+        |mut group| group.barrier(),
+    );
+    assert!(groups.iter().all(Result::is_ok));
+    assert!(silent.lock().len() >= 100);
+}
+
+#[test]
+fn rank_0_does_not_listen_for_other_hosts_without_credentials() {
+    let member = Membership::new(0, 2, "0.0.0.0:0");
+    let e = Group::join(&member, GroupOptions::default()).err().unwrap();
+    assert_eq!(e.code(), Code::FailedPrecondition);
+    assert!(e.message().contains("FERROFLOW_CREDENTIALS"), "{e}");
 }
 
 /// The same computed directly: pairs at doubling distances, ranks beyond a power of two first.

@@ -5,8 +5,8 @@ mod striped;
 use super::Mesh;
 use crate::failure::GroupFailure;
 use ferroflow_core::{Error, Result, Spin, err};
+use ferroflow_identity::SecureStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use striped::Striped;
@@ -22,13 +22,13 @@ impl Tcp {
     /// list their connections in the same order. `crowded` means that this host has more ranks than
     /// processors.
     pub(crate) fn new(
-        streams: Vec<Vec<TcpStream>>,
+        streams: Vec<Vec<SecureStream>>,
         failure: Arc<GroupFailure>,
         crowded: bool,
     ) -> Result<Tcp> {
-        let peer = |streams: Vec<TcpStream>| match streams.is_empty() {
+        let peer = |streams: Vec<SecureStream>| match streams.is_empty() {
             true => Ok(None),
-            false => Striped::new(streams).map(Some),
+            false => Striped::secure(streams).map(Some),
         };
         let peers = streams.into_iter().map(peer).collect::<std::io::Result<Vec<_>>>();
         let peers =
@@ -99,11 +99,12 @@ mod tests {
     use super::striped::tests::pair;
     use super::*;
     use std::io::Write;
-    use std::net::Shutdown;
+    use std::net::{Shutdown, TcpStream};
 
     /// The mesh of rank 0 of two ranks, and the other ends of its connections.
     fn beside_one(streams: usize) -> (Tcp, Vec<TcpStream>) {
         let (ours, theirs): (Vec<_>, Vec<_>) = (0..streams).map(|_| pair()).unzip();
+        let ours = ours.into_iter().map(SecureStream::plain).collect();
         let failure = Arc::new(GroupFailure::new().unwrap());
         (Tcp::new(vec![Vec::new(), ours], failure, true).unwrap(), theirs)
     }

@@ -1,18 +1,19 @@
 //! Connections between processes that start in any order. Connecting is retried until the peer
 //! listens. A connected peer that sends nothing times out.
 
+use super::greeter::Timely;
 use crate::wire::read_frame;
-use ferroflow_core::{Result, ensure, err};
-use rustix::event::{PollFd, PollFlags};
-use std::io::{ErrorKind, Read};
+use ferroflow_core::{Code, Result, ensure, err};
+use ferroflow_identity::{ExpectedPeer, JobToken, SecureStream, Trust};
+use rustix::event::PollFd;
+use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The end of a wait: a time, or earlier if another thread sets `abandon`.
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     pub time: Instant,
     pub abandon: Option<Arc<AtomicBool>>,
 }
@@ -39,17 +40,16 @@ impl Deadline {
         self.time.saturating_duration_since(Instant::now())
     }
 
-    /// Waits until there is something to read. False if the deadline passes first.
-    fn readable(&self, from: &impl AsFd) -> Result<bool> {
-        let mut polled = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
+    /// Waits until one of the descriptors is ready. False if the deadline passes first.
+    pub fn poll(&self, polled: &mut [PollFd<'_>]) -> Result<bool> {
         while !self.is_over() {
             self.check()?;
             let look = match self.abandon {
                 Some(_) => self.time.min(Instant::now() + Deadline::LOOK),
                 None => self.time,
             };
-            crate::mesh::poll_until(&mut polled, look)?;
-            if !polled[0].revents().is_empty() {
+            crate::mesh::poll_until(polled, look)?;
+            if polled.iter().any(|one| !one.revents().is_empty()) {
                 return Ok(true);
             }
         }
@@ -57,12 +57,43 @@ impl Deadline {
     }
 }
 
-pub(super) fn bind(address: &str) -> Result<TcpListener> {
-    TcpListener::bind(address).map_err(|e| err!(Unavailable, "cannot listen on {address}: {e}"))
+/// Listens, if the trust allows it at that address.
+pub(super) fn bind(address: &str, trust: &Trust) -> Result<TcpListener> {
+    let failed = |e| err!(Unavailable, "cannot listen on {address}: {e}");
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    trust.check_bind(listener.local_addr().map_err(failed)?)?;
+    Ok(listener)
+}
+
+/// The time of one attempt to greet. The other side may not accept connections yet.
+const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// Connects to a process of the job and proves the token, and retries until that succeeds. A peer
+/// that is not of this job is an error at once.
+pub(super) fn connect(
+    address: &str,
+    role: &str,
+    trust: &Trust,
+    token: &JobToken,
+    until: &Deadline,
+) -> Result<SecureStream> {
+    loop {
+        let tcp = connect_tcp(address, until)?;
+        let deadline = until.time.min(Instant::now() + ATTEMPT);
+        let expected = ExpectedPeer { address, role: Some(role) };
+        match SecureStream::connect(tcp, trust, token, expected, deadline) {
+            Ok(stream) => return Ok(stream),
+            Err(e) if e.code() == Code::PermissionDenied || until.is_over() => {
+                return Err(e.context(format!("cannot connect to {address}")));
+            }
+            Err(e) => tracing::debug!("{address}: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(5).min(until.left()));
+    }
 }
 
 /// Connects, and retries until the other side listens.
-pub(super) fn connect(address: &str, until: &Deadline) -> Result<TcpStream> {
+fn connect_tcp(address: &str, until: &Deadline) -> Result<TcpStream> {
     let mut pause = Duration::from_millis(1);
     let mut last = String::from("no time left");
     while !until.is_over() {
@@ -92,46 +123,33 @@ pub(super) fn connect(address: &str, until: &Deadline) -> Result<TcpStream> {
     Err(err!(DeadlineExceeded, "cannot connect to {address}: {last}"))
 }
 
-/// The next connection. `None` if the deadline passes first.
-pub(super) fn accept(listener: &TcpListener, until: &Deadline) -> Result<Option<TcpStream>> {
-    if !until.readable(listener)? {
-        return Ok(None);
-    }
-    let (stream, _) =
-        listener.accept().map_err(|e| crate::io_error("cannot accept a connection", &e))?;
-    let _ = stream.set_nodelay(true);
-    Ok(Some(stream))
-}
-
-pub(super) fn frame(stream: &mut TcpStream, until: &Deadline) -> Result<Vec<u8>> {
-    if !until.readable(stream)? {
-        return Err(err!(Unavailable, "no answer in time"));
-    }
-    match read_frame(&mut Timely { stream, until }) {
+pub(super) fn frame(stream: &SecureStream, until: &Deadline) -> Result<Vec<u8>> {
+    let mut timely = Timely { stream, deadline: until.time };
+    let read = loop {
+        until.check()?;
+        // Short waits, so that an abandoned wait ends.
+        if until.abandon.is_some() {
+            timely.deadline = until.time.min(Instant::now() + Deadline::LOOK);
+            match stream.is_readable(timely.deadline) {
+                Ok(false) if !until.is_over() => continue,
+                Ok(_) => timely.deadline = until.time,
+                Err(e) => break Err(e),
+            }
+        }
+        break read_frame(&mut timely);
+    };
+    let _ = stream.tcp().set_read_timeout(None);
+    match read {
         Ok(Some(frame)) => Ok(frame),
         Ok(None) => Err(err!(Unavailable, "the connection was closed")),
+        Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
+            Err(err!(Unavailable, "no answer in time"))
+        }
         Err(e) => Err(err!(Unavailable, "no answer: {e}")),
     }
 }
 
-/// A connection that is read until a deadline, over any number of reads.
-struct Timely<'a> {
-    stream: &'a TcpStream,
-    until: &'a Deadline,
-}
-
-impl Read for Timely<'_> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let left = self.until.left();
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(into)
-    }
-}
-
-pub(super) fn answer(stream: &mut TcpStream, until: &Deadline) -> Result<u8> {
+pub(super) fn answer(stream: &SecureStream, until: &Deadline) -> Result<u8> {
     Ok(frame(stream, until)?.first().copied().unwrap_or(0))
 }
 
@@ -144,7 +162,7 @@ mod tests {
     fn the_deadline_holds_for_a_frame_that_arrives_byte_by_byte() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut stream, _) = listener.accept().unwrap();
+        let (stream, _) = listener.accept().unwrap();
         let dribble = std::thread::spawn(move || {
             slow.set_nodelay(true).unwrap();
             slow.write_all(&(60u32 << 20).to_le_bytes()).unwrap();
@@ -153,7 +171,8 @@ mod tests {
             }
         });
         let until = Deadline::after(Duration::from_millis(50));
-        assert!(frame(&mut stream, &until).unwrap_err().message().contains("no answer"));
+        let stream = SecureStream::plain(stream);
+        assert!(frame(&stream, &until).unwrap_err().message().contains("no answer"));
         drop(stream);
         dribble.join().unwrap();
     }

@@ -1,11 +1,12 @@
 //! The TCP connections between ranks: one or several for each pair.
 
-use super::connect::{Deadline, accept, connect, frame};
+use super::connect::{Deadline, connect};
+use super::greeter::{Greeted, Greeter};
 use super::{Hello, MAGIC, Membership};
 use crate::wire::{FieldReader, FieldWriter, write_frame};
 use ferroflow_core::{Result, bail, ensure};
-use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use ferroflow_identity::{JobToken, SecureStream};
+use std::net::TcpListener;
 
 /// Most connections of a pair. No known network needs more.
 pub(crate) const MOST_STREAMS: usize = 16;
@@ -42,14 +43,12 @@ struct Call {
     to: usize,
     /// The number of the connection.
     stream: usize,
-    token: String,
 }
 
 impl Call {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         w.u32(MAGIC).u32(self.from as u32).u32(self.to as u32).u32(self.stream as u32);
-        w.text(&self.token);
         w.0
     }
 
@@ -57,7 +56,7 @@ impl Call {
         let mut r = FieldReader(bytes);
         ensure!(r.u32()? == MAGIC, DataLoss, "the peer is not a rank of this version of Ferroflow");
         let (from, to, stream) = (r.u32()? as usize, r.u32()? as usize, r.u32()? as usize);
-        Ok(Call { from, to, stream, token: r.text()? })
+        Ok(Call { from, to, stream })
     }
 }
 
@@ -69,9 +68,10 @@ pub(super) fn connect_all(
     listener: &TcpListener,
     table: &[Hello],
     until: &Deadline,
-) -> Result<Vec<Vec<TcpStream>>> {
+) -> Result<Vec<Vec<SecureStream>>> {
     let Membership { rank, size, .. } = *member;
-    let mut streams: Vec<Vec<Option<TcpStream>>> = table
+    let token = JobToken::new(member.token.as_str());
+    let mut streams: Vec<Vec<Option<SecureStream>>> = table
         .iter()
         .map(|other| match other.rank == rank {
             true => Vec::new(),
@@ -80,23 +80,23 @@ pub(super) fn connect_all(
         .collect();
     for lower in 0..rank {
         for (number, stream) in streams[lower].iter_mut().enumerate() {
-            let mut connected = connect(&table[lower].address, until)
+            let (address, role) = (&table[lower].address, member.role(lower));
+            let mut connected = connect(address, &role, &member.trust, &token, until)
                 .map_err(|e| e.context(format!("rank {lower}")))?;
-            let call = Call { from: rank, to: lower, stream: number, token: member.token.clone() };
+            let call = Call { from: rank, to: lower, stream: number };
             write_frame(&mut connected, &call.encode())
                 .map_err(|e| crate::io_error(&format!("cannot send to rank {lower}"), &e))?;
             *stream = Some(connected);
         }
     }
+    let mut greeter = Greeter::new(listener, &member.trust, &member.token)?;
     while let Some(missing) = (rank + 1..size).find(|&r| streams[r].iter().any(Option::is_none)) {
-        let Some(mut stream) = accept(listener, until)? else {
+        let Some(Greeted { stream, first }) = greeter.next(until)? else {
             bail!(DeadlineExceeded, "rank {missing} did not connect to rank {rank}");
         };
-        let short = Deadline::after(Duration::from_secs(5));
-        let Ok(call) = frame(&mut stream, &short).and_then(|f| Call::decode(&f)) else {
-            continue;
-        };
-        if call.token != member.token || call.to != rank || call.from <= rank {
+        let Ok(call) = Call::decode(&first) else { continue };
+        let may_be = stream.identity().may_be(&member.role(call.from));
+        if !may_be || call.to != rank || call.from <= rank {
             continue;
         }
         let place = streams.get_mut(call.from).and_then(|s| s.get_mut(call.stream));

@@ -2,6 +2,7 @@
 
 use super::exception::raised;
 use super::handle::wait_for;
+use ferroflow_cluster::Trust;
 use ferroflow_collective::{
     ForeignTensor, Group, GroupAbort, GroupOptions, GroupThread, Membership, MessageLinks,
     ReduceOp, SetId,
@@ -181,7 +182,8 @@ impl OrderedGroup {
             let Some(messages) = messages else {
                 bail!(FailedPrecondition, "the listener for messages is in use");
             };
-            let links = MessageLinks::start(rank, messages, &token)?;
+            let trust = Trust::from_env()?;
+            let links = MessageLinks::start(rank, messages, &token, trust.clone())?;
             let mut member = Membership::from_env().ok().flatten().map_or_else(
                 || Membership::new(rank, size, address.clone()),
                 |env| Membership {
@@ -191,6 +193,9 @@ impl OrderedGroup {
                 },
             );
             member.token = token;
+            member.trust = trust;
+            // The ranks of a group have other numbers than those of the job.
+            member.common_role = Some("member");
             member.timeout = seconds(connect_timeout);
             let lost = Arc::new(AtomicBool::new(false));
             for group in &watched {

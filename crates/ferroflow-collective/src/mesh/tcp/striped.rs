@@ -6,6 +6,7 @@
 //! boundary.
 
 use crate::loopback;
+use ferroflow_identity::{SecureStream, TlsSession};
 use rustix::event::{PollFd, PollFlags};
 use std::io::{Error, ErrorKind, IoSlice, Read, Result, Write};
 use std::net::TcpStream;
@@ -50,7 +51,7 @@ impl ChunkPosition {
 
 impl Striped {
     /// Takes at least one connection.
-    pub(super) fn new(streams: Vec<TcpStream>) -> Result<Striped> {
+    pub(super) fn secure(streams: Vec<SecureStream>) -> Result<Striped> {
         let of = streams.len();
         let streams = streams.into_iter().map(Stream::new).collect::<Result<_>>()?;
         Ok(Striped { streams, out: ChunkPosition::first(of), into: ChunkPosition::first(of) })
@@ -108,20 +109,26 @@ impl Striped {
 
 struct Stream {
     stream: TcpStream,
+    tls: Option<TlsBytes>,
     ahead: Box<[u8; SHORT]>,
     start: usize,
     end: usize,
 }
 
 impl Stream {
-    fn new(stream: TcpStream) -> Result<Stream> {
+    fn new(stream: SecureStream) -> Result<Stream> {
+        let (stream, tls) = stream.into_parts().map_err(Error::other)?;
+        let tls = tls.map(|session| TlsBytes { session, owed: 0 });
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         loopback::tune(&stream, stream.local_addr(), stream.peer_addr());
-        Ok(Stream { stream, ahead: Box::new([0; SHORT]), start: 0, end: 0 })
+        Ok(Stream { stream, tls, ahead: Box::new([0; SHORT]), start: 0, end: 0 })
     }
 
     fn send(&mut self, head: &[u8], body: &[u8]) -> Result<usize> {
+        if let Some(tls) = &mut self.tls {
+            return tls.send(&self.stream, head, body);
+        }
         nothing_yet(if head.is_empty() {
             self.stream.write(body)
         } else {
@@ -135,6 +142,9 @@ impl Stream {
         }
         if into.is_empty() {
             return Ok(0);
+        }
+        if let Some(tls) = &mut self.tls {
+            return tls.recv(&self.stream, into);
         }
         let short = into.len() < SHORT;
         let got =
@@ -157,6 +167,64 @@ impl Stream {
     }
 }
 
+/// The encryption of a connection that does not block.
+struct TlsBytes {
+    session: TlsSession,
+    /// Bytes that are sealed, and whose sealed form the socket has not taken completely. They count
+    /// as sent when it has: the caller passes them again until then.
+    owed: usize,
+}
+
+impl TlsBytes {
+    fn send(&mut self, stream: &TcpStream, head: &[u8], body: &[u8]) -> Result<usize> {
+        let mut total = 0;
+        loop {
+            if self.owed == 0 {
+                let (head, skipped) = match total < head.len() {
+                    true => (&head[total..], 0),
+                    false => (&[][..], total - head.len()),
+                };
+                let pieces = [head, &body[skipped..]];
+                if pieces.iter().all(|piece| piece.is_empty()) {
+                    return Ok(total);
+                }
+                self.owed = self.session.seal_pieces(pieces.into_iter())?;
+            }
+            while !self.session.outgoing().is_empty() {
+                match nothing_yet((&mut &*stream).write(self.session.outgoing()))? {
+                    0 => return Ok(total),
+                    sent => self.session.sent(sent),
+                }
+            }
+            total += std::mem::take(&mut self.owed);
+        }
+    }
+
+    fn recv(&mut self, stream: &TcpStream, into: &mut [u8]) -> Result<usize> {
+        let mut total = 0;
+        loop {
+            total += self.session.read(&mut into[total..])?;
+            if total == into.len() {
+                return Ok(total);
+            }
+            if self.session.is_peer_closed() {
+                let gone = || Error::new(ErrorKind::UnexpectedEof, "it closed the connection");
+                return if total > 0 { Ok(total) } else { Err(gone()) };
+            }
+            match (&mut &*stream).read(self.session.incoming()) {
+                Ok(0) if total > 0 => return Ok(total),
+                Ok(0) => {
+                    return Err(Error::new(ErrorKind::UnexpectedEof, "it closed the connection"));
+                }
+                Ok(read) => self.session.received(read),
+                other => {
+                    return nothing_yet(other).map(|_| total);
+                }
+            }
+        }
+    }
+}
+
 /// A connection that would block has moved nothing.
 fn nothing_yet(moved: Result<usize>) -> Result<usize> {
     match moved {
@@ -175,6 +243,12 @@ pub(super) mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (one, listener.accept().unwrap().0)
+    }
+
+    impl Striped {
+        fn new(streams: Vec<TcpStream>) -> Result<Striped> {
+            Striped::secure(streams.into_iter().map(SecureStream::plain).collect())
+        }
     }
 
     fn pairs(k: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {

@@ -1,0 +1,152 @@
+//! Finds out who connects to a rank or to the elastic driver. Connections greet at the same time, a
+//! bounded number of them, so that silent ones do not hold up the others.
+
+use super::connect::Deadline;
+use crate::wire::read_frame_within;
+use ferroflow_core::{Result, err};
+use ferroflow_identity::{JobToken, SecureStream, Trust};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use std::collections::VecDeque;
+use std::io::Read;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Connections that may greet at a time. One more closes the oldest: a process of the job needs
+/// milliseconds, so those that stay are silent.
+const MOST_GREETING: usize = 64;
+/// How long a connection may take to greet.
+const GREETING: Duration = Duration::from_secs(5);
+/// Most bytes of a first message.
+const LONGEST_FIRST: u32 = 16 << 10;
+
+/// A connection whose peer has proved who it is, and its first message.
+pub(crate) struct Greeted {
+    pub stream: SecureStream,
+    pub first: Vec<u8>,
+}
+
+/// Greets the connections of a listener.
+pub(crate) struct Greeter<'a> {
+    listener: &'a TcpListener,
+    trust: Trust,
+    token: JobToken,
+    greeting: VecDeque<Greeting>,
+    to: Sender<Option<Greeted>>,
+    arrived: Receiver<Option<Greeted>>,
+    /// Readable when a connection has greeted or was refused.
+    changed: Arc<OwnedFd>,
+}
+
+struct Greeting {
+    tcp: TcpStream,
+    is_over: Arc<AtomicBool>,
+}
+
+impl<'a> Greeter<'a> {
+    pub fn new(listener: &'a TcpListener, trust: &Trust, token: &str) -> Result<Greeter<'a>> {
+        let (to, arrived) = channel();
+        let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|e| err!(Internal, "cannot make an event: {e}"))?;
+        Ok(Greeter {
+            listener,
+            trust: trust.clone(),
+            token: JobToken::new(token),
+            greeting: VecDeque::new(),
+            to,
+            arrived,
+            changed: Arc::new(changed),
+        })
+    }
+
+    /// The next connection that has greeted. `None` if the deadline passes first.
+    pub fn next(&mut self, until: &Deadline) -> Result<Option<Greeted>> {
+        loop {
+            while let Ok(outcome) = self.arrived.try_recv() {
+                if outcome.is_some() {
+                    return Ok(outcome);
+                }
+            }
+            let mut polled = [
+                PollFd::new(self.listener, PollFlags::IN),
+                PollFd::new(&*self.changed, PollFlags::IN),
+            ];
+            if !until.poll(&mut polled)? {
+                return Ok(None);
+            }
+            if !polled[1].revents().is_empty() {
+                let _ = rustix::io::read(&*self.changed, &mut [0; 8]);
+            }
+            if !polled[0].revents().is_empty() {
+                let accepted = self.listener.accept();
+                let (tcp, _) =
+                    accepted.map_err(|e| crate::io_error("cannot accept a connection", &e))?;
+                self.greet(tcp);
+            }
+        }
+    }
+
+    fn greet(&mut self, tcp: TcpStream) {
+        self.greeting.retain(|greeting| !greeting.is_over.load(Ordering::Acquire));
+        if self.greeting.len() >= MOST_GREETING
+            && let Some(oldest) = self.greeting.pop_front()
+        {
+            let _ = oldest.tcp.shutdown(Shutdown::Both);
+        }
+        let _ = tcp.set_nodelay(true);
+        let Ok(clone) = tcp.try_clone() else { return };
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (trust, token) = (self.trust.clone(), self.token.clone());
+        let (to, over, changed) = (self.to.clone(), is_over.clone(), self.changed.clone());
+        let work = move || {
+            let greeted = greet(tcp, &trust, &token);
+            let greeted = greeted.inspect_err(|e| tracing::debug!("refused a connection: {e}"));
+            over.store(true, Ordering::Release);
+            let _ = to.send(greeted.ok());
+            let _ = rustix::io::write(&*changed, &1u64.to_ne_bytes());
+        };
+        let thread = std::thread::Builder::new().name("ff-greet".into()).stack_size(256 << 10);
+        // Without a thread the connection is closed, so the process gets an error.
+        if thread.spawn(work).is_ok() {
+            self.greeting.push_back(Greeting { tcp: clone, is_over });
+        }
+    }
+}
+
+impl Drop for Greeter<'_> {
+    fn drop(&mut self) {
+        let silent = self.greeting.iter().filter(|g| !g.is_over.load(Ordering::Acquire));
+        silent.for_each(|greeting| drop(greeting.tcp.shutdown(Shutdown::Both)));
+    }
+}
+
+fn greet(tcp: TcpStream, trust: &Trust, token: &JobToken) -> Result<Greeted> {
+    let deadline = Instant::now() + GREETING;
+    let stream = SecureStream::accept(tcp, trust, token, deadline)?;
+    let first = read_frame_within(&mut Timely { stream: &stream, deadline }, LONGEST_FIRST);
+    let first = first.map_err(|e| crate::io_error("no first message", &e))?;
+    let first = first.ok_or_else(|| err!(Unavailable, "the connection was closed"))?;
+    stream.tcp().set_read_timeout(None).map_err(|e| crate::io_error("cannot read", &e))?;
+    Ok(Greeted { stream, first })
+}
+
+/// A connection that is read until a deadline, over any number of reads.
+pub(super) struct Timely<'a> {
+    pub stream: &'a SecureStream,
+    pub deadline: Instant,
+}
+
+impl Read for Timely<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        self.stream.tcp().set_read_timeout(Some(left))?;
+        let mut stream = self.stream;
+        stream.read(into)
+    }
+}
