@@ -43,7 +43,7 @@ impl Dataset for Batch {
     }
 }
 
-/// How many batches so many elements make.
+/// The number of batches that a number of elements fills.
 pub(super) fn batched_cardinality(elements: i64, size: usize, drop_remainder: bool) -> i64 {
     let size = i64::try_from(size).unwrap_or(i64::MAX);
     match elements {

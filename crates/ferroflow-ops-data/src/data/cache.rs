@@ -1,4 +1,4 @@
-//! CacheDataset: elements that are kept, in memory or in files, once they have all been made.
+//! CacheDataset: keeps all elements of the first iteration, in memory or in files.
 
 use super::dataset::*;
 use super::handle::{delete, put_anonymous};

@@ -149,7 +149,7 @@ impl Produce for Repeating {
                     return Ok(Some(element));
                 }
                 self.current = None;
-                // An empty dataset repeated without an end would be waited for without an end.
+                // Repeating an empty dataset forever would block forever.
                 if self.left.is_none() && !self.gave_some {
                     return Ok(None);
                 }

@@ -12,14 +12,14 @@ use std::pin::Pin;
 /// The components of one element.
 pub(super) type Tuple = Vec<Tensor>;
 
-/// A cardinality: there is no end.
+/// The cardinality of an endless dataset.
 pub(super) const INFINITE: i64 = -1;
 /// The cardinality is unknown.
 pub(super) const UNKNOWN: i64 = -2;
 
-/// A description of a sequence of elements. It can be iterated over any number of times.
+/// Describes a sequence of elements. It can be iterated over any number of times.
 pub(super) trait Dataset: Send + Sync + 'static {
-    /// Begins at the front.
+    /// Starts an iteration at the first element.
     fn iterate(&self, scope: &Scope) -> Result<Elements>;
 
     /// How many elements there are, or [`INFINITE`] or [`UNKNOWN`].
@@ -42,7 +42,7 @@ pub(super) trait Produce: Send + 'static {
     fn next(&mut self) -> Next<'_>;
 }
 
-/// One iteration over a dataset. Behind the last element there is nothing any more.
+/// One iteration over a dataset. After the last element it returns `None` forever.
 pub(super) struct Elements(Option<Box<dyn Produce>>);
 
 impl Elements {
@@ -157,7 +157,7 @@ impl ElementTypes {
 }
 
 impl ElementTypes {
-    /// Whether an element is of these types: a function may have given others than were promised.
+    /// Checks the types of an element: a function may return others than its dataset declared.
     pub fn admit_element(&self, element: &[Tensor]) -> Result<()> {
         super::iterator::check_components(element, &self.dtypes)?;
         for (i, (t, shape)) in element.iter().zip(&self.shapes).enumerate() {

@@ -1,4 +1,4 @@
-//! Datasets that leave elements out by asking a function: FilterDataset, TakeWhileDataset.
+//! Datasets that drop elements by a predicate: FilterDataset, TakeWhileDataset.
 
 use super::dataset::*;
 use super::function::Captured;

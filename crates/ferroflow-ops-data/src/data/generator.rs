@@ -1,4 +1,4 @@
-//! GeneratorDataset: elements that a function makes out of a state, until it is out of range.
+//! GeneratorDataset: a function makes elements from a state until it returns OutOfRange.
 
 use super::dataset::*;
 use super::function::Captured;

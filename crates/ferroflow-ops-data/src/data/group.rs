@@ -41,7 +41,7 @@ impl Dataset for GroupByWindow {
 }
 
 struct GroupingByWindow {
-    /// Gone when it has ended.
+    /// `None` after the end of the input.
     input: Option<Elements>,
     types: ElementTypes,
     key: Captured,

@@ -31,7 +31,7 @@ impl Dataset for Interleave {
 }
 
 struct Interleaving {
-    /// Gone when it has ended.
+    /// `None` after the end of the input.
     input: Option<Elements>,
     f: Captured,
     scope: Scope,

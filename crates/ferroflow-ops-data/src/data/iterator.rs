@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Iterator {
     pub types: ElementTypes,
     current: Mutex<Option<Arc<Iteration>>>,
-    /// How putting in its only dataset went, for one that gets no other.
+    /// The result of setting the dataset, for an iterator that is set only once.
     pub started: Arc<Turns<Option<Result<()>>>>,
 }
 
@@ -130,7 +130,7 @@ impl AsyncKernel for GetNext {
     }
 }
 
-/// Where an iterator was: behind how many elements.
+/// A saved position: the number of elements taken so far.
 struct Position(u64);
 
 impl VariantObject for Position {
@@ -178,7 +178,7 @@ fn deserialize(ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     });
 }
 
-/// A function may have given other types than the dataset promised.
+/// A function may return other types than its dataset declared.
 pub(super) fn check_components(element: &[Tensor], dtypes: &[DType]) -> Result<()> {
     ensure!(
         element.len() == dtypes.len(),

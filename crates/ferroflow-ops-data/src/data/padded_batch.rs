@@ -1,4 +1,4 @@
-//! PaddedBatchDataset: batches of elements that are made equally large first.
+//! PaddedBatchDataset: pads elements to equal shapes, then batches them.
 
 use super::batch::{batch_size, batched_cardinality, gather};
 use super::dataset::*;

@@ -73,7 +73,7 @@ struct Source {
 }
 
 struct Interleaving {
-    /// Gone when it has ended.
+    /// `None` after the end of the input.
     input: Option<Elements>,
     f: Captured,
     scope: Scope,
@@ -81,7 +81,7 @@ struct Interleaving {
     permits: Arc<Permits>,
     /// The datasets in the cycle; `None` where one has ended and none is left to replace it.
     places: Vec<Option<Source>>,
-    /// Those begun already, for the next free places.
+    /// Datasets that were started ahead, for the next free places.
     waiting: VecDeque<Source>,
     /// Errors of the input, to be returned before the next element is requested.
     failed: VecDeque<Error>,

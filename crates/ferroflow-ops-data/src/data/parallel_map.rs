@@ -98,7 +98,7 @@ struct ParallelMapping {
 }
 
 enum State {
-    /// Nothing runs before the first element is asked for.
+    /// No call starts before the first element is requested.
     NotStarted(Elements),
     Running {
         results: Results,

@@ -1,4 +1,4 @@
-//! PrefetchDataset: elements made ahead of need, in the background.
+//! PrefetchDataset: prepares elements in the background before they are requested.
 
 use super::dataset::*;
 use super::scope::Scope;
@@ -29,7 +29,7 @@ impl Dataset for Prefetch {
     }
 }
 
-/// Elements from a buffer that a background task fills, once the first was asked for.
+/// Elements from a buffer. A background task fills it after the first request.
 pub(super) struct Prefetching {
     input: Option<Elements>,
     scope: Scope,

@@ -1,4 +1,4 @@
-//! Datasets that draw: RandomDataset, SamplingDataset.
+//! Random datasets: RandomDataset, SamplingDataset.
 
 use super::dataset::*;
 use super::scope::Scope;
@@ -6,7 +6,7 @@ use super::seeds::{SeedGenerator, own, shared_or_new};
 use crate::prelude::*;
 use ferroflow_op_kit::philox::Singles;
 
-/// Random numbers without an end.
+/// An endless sequence of random numbers.
 struct Random(Arc<SeedGenerator>);
 
 impl Dataset for Random {

@@ -39,7 +39,7 @@ impl Dataset for Files {
                 if let Ok(Some(record)) = next {
                     return Ok(Some(vec![Tensor::string(record)]));
                 }
-                // Behind a record that cannot be read, the file makes no sense any more.
+                // After a damaged record, the start of the next one is unknown.
                 (open, at) = (None, at + 1);
                 next?;
             }
@@ -133,7 +133,7 @@ fn compression(ctx: &Ctx<'_>, i: usize, format: Format) -> Result<RecordCompress
     }
 }
 
-/// The size of the buffer, which is our own affair but must make sense.
+/// Checks the requested buffer size. We choose our own size, but TensorFlow refuses invalid ones.
 fn check_buffer_size(ctx: &Ctx<'_>, i: usize) -> Result<()> {
     let size: i64 = scalar(ctx, i, "buffer_size")?;
     ensure!(size >= 0, InvalidArgument, "`buffer_size` must be >= 0 (0 == no buffering)");

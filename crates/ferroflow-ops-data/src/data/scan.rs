@@ -1,4 +1,4 @@
-//! Functions that carry a state along: ScanDataset, and ReduceDataset, which gives only the last.
+//! Functions with a state: ScanDataset, and ReduceDataset, which returns only the last state.
 
 use super::dataset::*;
 use super::function::Captured;

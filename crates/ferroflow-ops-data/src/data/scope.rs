@@ -21,7 +21,7 @@ pub(super) struct Scope {
 }
 
 struct Shared {
-    /// Not held for good: they hold the iterator.
+    /// Weak references: these own the iterator.
     resources: Weak<Resources>,
     threads: Arc<dyn Spawn>,
     memory: Arc<MemoryOwner>,
@@ -35,7 +35,7 @@ struct Shared {
 
 struct Instance {
     callable: Arc<dyn InstantiatedFunction>,
-    /// Kept so that its place is not another's.
+    /// Keeps the allocation alive, so that no other function gets the same address.
     _of: Arc<FunctionHandle>,
 }
 
@@ -71,7 +71,7 @@ impl Scope {
         }
     }
 
-    /// One dataset further in.
+    /// The scope of a dataset nested in this one.
     pub fn deeper(&self) -> Result<Scope> {
         ensure!(
             self.level < MAX_LEVEL,

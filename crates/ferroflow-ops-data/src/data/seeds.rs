@@ -1,4 +1,4 @@
-//! Where shuffles get their seeds from, one pair for each time through.
+//! Seeds of shuffles: one pair for each epoch.
 
 use super::dataset::scalar;
 use super::handle::{delete, put_anonymous};

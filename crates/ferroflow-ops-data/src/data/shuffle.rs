@@ -8,15 +8,15 @@ use crate::prelude::*;
 use ferroflow_op_kit::philox::Singles;
 use std::collections::VecDeque;
 
-/// So many times through may begin before the first is used up.
+/// How many epochs may start before the elements of the first are used up.
 const MAX_EPOCHS_IN_BUFFER: usize = 3;
 
 struct Shuffle {
     input: DatasetRef,
-    /// `None`: all elements there are.
+    /// The size of the buffer; `None` means all elements.
     buffer: Option<usize>,
     seeds: Arc<SeedGenerator>,
-    /// How many times through; negative: without an end.
+    /// The number of epochs; negative means no limit.
     count: i64,
 }
 
@@ -52,16 +52,16 @@ struct Shuffling {
     input: DatasetRef,
     scope: Scope,
     current: Option<Elements>,
-    /// How many times through have begun.
+    /// The number of epochs that have started.
     epochs: u64,
     count: Option<u64>,
     limit: usize,
     seeds: Arc<SeedGenerator>,
     random: Singles,
-    /// Elements of different times through are not mixed.
+    /// Elements of different epochs are not mixed.
     buffer: VecDeque<Epoch>,
     held: usize,
-    /// Whether there ever was an element.
+    /// Whether the input has produced an element yet.
     had_some: bool,
 }
 
@@ -104,7 +104,7 @@ impl Shuffling {
                 None => {
                     epoch.ended = true;
                     self.current = None;
-                    // An empty dataset repeated without an end would be waited for without an end.
+                    // Repeating an empty dataset forever would block forever.
                     if !self.had_some && self.count.is_none() {
                         break;
                     }

@@ -16,9 +16,9 @@ use std::task::{Context, Poll, Wake, Waker};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Waiting to be woken.
+/// Idle until it is woken.
 const IDLE: u8 = 0;
-/// On its way to a thread.
+/// Scheduled to run on a thread.
 const QUEUED: u8 = 1;
 /// Being polled.
 const RUNNING: u8 = 2;
@@ -90,11 +90,11 @@ pub(super) async fn before_io() {
 struct Task {
     state: AtomicU8,
     cancelled: AtomicBool,
-    /// Out while it is polled.
+    /// `None` while it is polled.
     future: Mutex<Option<Boxed<()>>>,
     threads: Arc<dyn Spawn>,
     memory: Arc<MemoryOwner>,
-    /// Taken back when the task goes.
+    /// Unregistered when the task is dropped.
     watches: Mutex<Vec<OnCancel>>,
 }
 

@@ -1,4 +1,4 @@
-//! Batches taken apart, or cut anew: UnbatchDataset, RebatchDataset and its V2.
+//! Splits batches, or changes their size: UnbatchDataset, RebatchDataset and its V2.
 
 use super::dataset::*;
 use super::scope::Scope;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ferroflow_op_kit::pack::concat;
 use std::collections::VecDeque;
 
-/// How many rows the components of a batch have: as many each.
+/// The number of rows of a batch, which all its components share.
 fn rows_of(batch: &[Tensor]) -> Result<usize> {
     let mut rows = None;
     for t in batch {

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// A value that comes later, and where to put it.
+/// A value that arrives later, and the sender for it.
 pub(super) fn later<T>() -> (Promise<T>, Later<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, closed: false, waker: None }));
     (Promise(slot.clone()), Later(slot))

@@ -4,7 +4,7 @@
 //! Files are written under temporary names and renamed when they are whole, so that a reader never
 //! meets half of one. The index comes last and names the data files by their number, so a bundle
 //! that replaces another takes another number of them: until the new index is in place the old
-//! bundle stands as it was, from then on the new one does. Each file is forced to the disk before
+//! bundle is valid, after that the new one. Each file is forced to the disk before
 //! it is renamed, and its folder after that, so this holds when the machine dies too.
 
 mod boxes;

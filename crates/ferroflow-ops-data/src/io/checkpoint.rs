@@ -169,7 +169,7 @@ fn merge_v2(init: &KernelInit<'_>) -> Result<KernelBox> {
             let target = local(to.as_bytes()).parent();
             for prefix in &prefixes {
                 let dir = local(prefix.as_bytes()).parent();
-                // Goes only if nothing else is in it.
+                // Fails, as it should, if the folder is not empty.
                 if let Some(dir) = dir.filter(|&d| Some(d) != target) {
                     let _ = ferroflow_core::files::remove_dir(dir);
                 }
@@ -364,7 +364,7 @@ mod tests {
     use bytes::Bytes;
     use std::path::PathBuf;
 
-    /// A directory that goes with the test.
+    /// A directory that is removed after the test.
     struct Dir(PathBuf);
 
     impl Dir {

@@ -57,7 +57,7 @@ impl Kernel for Print {
 fn say(stream: &str, text: &[u8]) -> Result<()> {
     let written = match stream {
         "stdout" => std::io::stdout().lock().write_all(text),
-        // Log levels have no reader of their own here; they go where logs go.
+        // Messages with a log level go to the log.
         "stderr" | "log(info)" | "log(warning)" | "log(error)" => {
             std::io::stderr().lock().write_all(text)
         }
@@ -70,7 +70,7 @@ fn say(stream: &str, text: &[u8]) -> Result<()> {
             None => bail!(InvalidArgument, "Unknown output stream: {stream}"),
         },
     };
-    // A closed stream is no reason to fail a step.
+    // Ignore the error: a closed stream must not fail the step.
     let _ = written;
     Ok(())
 }

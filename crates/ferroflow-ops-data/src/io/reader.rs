@@ -27,7 +27,7 @@ struct Reader {
 #[derive(Default)]
 struct State {
     work: Option<Work>,
-    /// The file last begun with.
+    /// The file that was opened last.
     file: String,
     started: i64,
     finished: i64,
@@ -61,7 +61,7 @@ impl Attempt<bool> for Turn {
     }
 }
 
-/// Holds the reader; dropping it lets the next one in.
+/// Exclusive use of the reader; dropping it wakes the next waiter.
 struct Held(Arc<Reader>);
 
 impl Drop for Held {
@@ -94,7 +94,7 @@ impl Reader {
         self.turn.start(&step.cancel, 0, Turn, &InlineScope::unknown(), done);
     }
 
-    /// Begins with a file.
+    /// Opens a file.
     fn start_work(&self, name: &str) -> Result<()> {
         let work = Work::start(&self.format, name)?;
         let mut state = self.state.lock();
@@ -104,7 +104,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The next record of the file at hand; `None` if there is none, which ends the file.
+    /// The next record of the current file; `None` at its end.
     fn next(&self) -> Result<Option<Pair>> {
         let mut state = self.state.lock();
         let Some(work) = state.work.as_mut() else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Tensors in a few words: for Assert, Print, StringFormat.
+//! Short texts of tensors: for Assert, Print, StringFormat.
 
 use crate::prelude::*;
 use crate::string::{short_f32, short_f64};
@@ -9,7 +9,7 @@ pub(crate) fn first_elements(t: &Tensor, most: i64) -> Result<String> {
     let limit = usize::try_from(most).map_or(all, |n| std::cmp::min(n, all));
     let mut out = String::new();
     if t.dtype().is_complex() {
-        // TensorFlow has no words for complex numbers here.
+        // TensorFlow prints nothing for complex numbers here.
         out = vec!["?"; limit].join(" ");
         return Ok(out + if all > limit { "..." } else { "" });
     }

@@ -32,7 +32,7 @@ pub(crate) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// The values of a feature; `None` if the record has it not.
+    /// The values of a feature; `None` if the record does not have it.
     fn values(&self, key: &[u8]) -> Result<Option<Values>> {
         let Some(feature) = self.features.get(key) else { return Ok(None) };
         values(feature).ok_or_else(|| {
@@ -181,7 +181,7 @@ impl Wanted {
                 true => rows.iter().map(Values::len).max().unwrap_or(0),
                 false => want.stride(),
             };
-            // Padding can make much of little; it must be a number of elements at least.
+            // A small record can ask for a huge padded tensor: its size must not overflow.
             Shape::from_dims(&[n as i64, width as i64])?;
             let mut all = Values::empty(want.dtype);
             for (i, row) in rows.into_iter().enumerate() {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ferroflow_op_kit::protobuf::{FieldValue, fields};
 use std::collections::HashMap;
 
-/// Features of a record that are not looked into yet, by name.
+/// Features of a record by name, not parsed yet.
 pub(crate) type Features<'a> = HashMap<&'a [u8], &'a [u8]>;
 
 /// A list of values.

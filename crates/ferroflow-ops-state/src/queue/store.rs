@@ -1,4 +1,4 @@
-//! Queues as resources: their contents, and what enqueueing, dequeueing and closing mean.
+//! Queues as resources: their elements, and how to enqueue, dequeue and close.
 
 use super::deliver::Outcome;
 use super::items::Items;
@@ -14,7 +14,7 @@ pub type Tuple = Vec<Tensor>;
 const PUT: usize = 0;
 const TAKE: usize = 1;
 
-/// What a queue is declared to be.
+/// The declaration of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
@@ -55,7 +55,7 @@ pub struct Queue {
     monitor: Monitor<State>,
 }
 
-/// What does not change.
+/// The parts that do not change.
 struct About {
     name: String,
     spec: Spec,
@@ -210,8 +210,8 @@ impl Queue {
                 ),
             }
         }
-        // In-order queues let go of a batch's rows together; others would keep a whole batch for
-        // the sake of its last row.
+        // Rows of a batch share its memory, which is freed with the last one. A queue that keeps
+        // no order could hold a whole batch for one row, so it copies.
         let shares = matches!(spec.kind, Kind::Fifo | Kind::Padding);
         let row = |t: &Tensor, i: usize| {
             let row = t.row(i)?;

@@ -5,7 +5,7 @@ use ferroflow_core::Completion;
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A kernel's end of a wait, that a test can look at.
+/// Records how a waiting kernel ends, for a test.
 #[derive(Default)]
 pub(crate) struct Pending {
     result: Mutex<Option<Result<Vec<Tensor>>>>,

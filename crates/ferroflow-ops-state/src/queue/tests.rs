@@ -1,4 +1,4 @@
-//! What queues promise, alone and under contention.
+//! Guarantees of queues, alone and under contention.
 
 use super::store::{Kind, Queue, Spec};
 use super::testing::Pending;
@@ -103,7 +103,7 @@ fn closing_ends_those_who_wait_for_more() {
     let text = "FIFOQueue 'q' is closed and has insufficient elements \
                 (requested 1, current size 0)";
     failed(batch.wait(), Code::OutOfRange, text);
-    // What the failed batch had is given back.
+    // The elements of the failed batch are returned.
     assert_eq!(ints(next.wait()), [1, 2]);
     failed(take(&q).wait(), Code::OutOfRange, text);
     failed(put(&q, &[1]).wait(), Code::Cancelled, "FIFOQueue 'q' is closed.");

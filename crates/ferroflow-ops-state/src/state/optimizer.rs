@@ -55,7 +55,7 @@ pub(super) trait Field:
     fn sqrt(self) -> Self;
 }
 
-/// Those among them that have an order.
+/// The numbers that have an order: not complex ones.
 pub(super) trait Wide: Field + PartialOrd {
     fn powf(self, exponent: Self) -> Self;
     fn exp(self) -> Self;
@@ -109,7 +109,7 @@ macro_rules! wide {
 }
 wide!(f32: Complex32, f64: Complex64);
 
-/// What variables hold, and what it is computed in.
+/// The element type of variables, and the type that rules compute in.
 pub(super) trait Held: Element {
     type Wide: Field;
     fn wide(self) -> Self::Wide;

@@ -1,4 +1,4 @@
-//! Variables that graphs hold by reference: VariableV2 and its kin.
+//! Variables that graphs hold by reference: VariableV2 and similar ops.
 
 use crate::prelude::*;
 use ferroflow_graph::ResourceName;
@@ -141,7 +141,7 @@ impl Kernel for Assign {
             }
             Ok(slot.replace(value))
         })?;
-        // Freed when the lock is not held any more.
+        // Freed after the lock is released.
         drop(old);
         ctx.set_ref(0, variable)
     }
@@ -159,7 +159,7 @@ fn assigned_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![c.input(1)])
 }
 
-/// An empty shape may mean an unknown one, in graphs of before there was another way to say so.
+/// An empty shape means an unknown one in graphs of old TensorFlow versions.
 fn old_variable_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let shape = c.attrs.shape("shape")?;
     Ok(vec![if shape.rank() == Some(0) { PartialShape::unknown() } else { shape }])

@@ -1,4 +1,4 @@
-//! ScatterAdd and its kin: rows of a variable, named by indices, combined with rows of updates.
+//! ScatterAdd and similar ops: rows of a variable, named by indices, combined with rows of updates.
 
 use super::scatter_nd::scatter_nd;
 use crate::prelude::*;

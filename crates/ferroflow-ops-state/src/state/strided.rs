@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ferroflow_op_kit::handle::Target;
 use std::marker::PhantomData;
 
-/// What of a tensor a slice takes, as the attributes of the op say it.
+/// The attributes of the op that select a slice.
 struct Masks {
     begin: i64,
     end: i64,
@@ -103,7 +103,7 @@ impl Masks {
     }
 }
 
-/// What `begin`, `end` and `stride` take of a dimension of `size`; `i` is its place in errors.
+/// The part of a dimension that `begin`, `end` and `stride` select; errors name it as `i`.
 fn run(
     begin: i64,
     end: i64,

@@ -1,4 +1,4 @@
-//! The ops that make tables, look things up in them and change them.
+//! The ops that create, query and change tables.
 
 use super::store::{Kind, Spec, Table};
 use crate::prelude::*;
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 /// The kernel of an op that makes a table.
 struct MakeTable {
     anchor: Anchor<Table>,
-    /// What the table is, but for what the inputs say of it.
+    /// The declaration of the table, without the parts that inputs give.
     spec: Spec,
     dense: bool,
-    /// The whole of it, once a step has seen the inputs.
+    /// The complete declaration, after the first step has read the inputs.
     whole: Mutex<Option<Spec>>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// What a table is declared to be.
+/// The declaration of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
@@ -112,7 +112,7 @@ impl Spec {
         Ok(out)
     }
 
-    /// Refuses keys that stand for something else.
+    /// Refuses the keys that mark empty and deleted entries.
     fn check_keys(&self, keys: &[Key]) -> Result<()> {
         if let Kind::Dense { empty, deleted } = &self.kind {
             ensure!(
@@ -242,7 +242,7 @@ impl Table {
         for (i, key) in keys.into_iter().enumerate() {
             let value = values.row(i)?;
             match &self.spec.kind {
-                // What was exported may hold the keys that stand for nothing.
+                // An export may hold the keys that mark empty and deleted entries.
                 Kind::Dense { empty, deleted }
                     if key == *empty || deleted.as_ref() == Some(&key) =>
                 {
@@ -323,7 +323,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The last row takes the place of the one that goes.
+    /// Moves the last row into the place of the removed one.
     fn remove(&mut self, key: &Key) -> Result<()> {
         let Some(at) = self.index.remove(key) else { return Ok(()) };
         let last = self.keys.len() - 1;

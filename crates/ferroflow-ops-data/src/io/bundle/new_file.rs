@@ -70,19 +70,19 @@ pub(super) fn rename(old: &str, new: &str) -> Result<()> {
     renamed.map_err(|e| file_error(old, &e))
 }
 
-/// Removes a file that does no harm if it stays.
+/// Removes a file; an error is ignored, since a leftover file does no harm.
 pub(super) fn remove(name: &str) {
     crash_point();
     let _ = files::remove_file(local(name.as_bytes()));
 }
 
-/// A place at which tests let the process die.
+/// A point at which tests end the process.
 fn crash_point() {
     #[cfg(test)]
     crash::point();
 }
 
-/// Dying at a given file operation.
+/// Ends the process at a given file operation.
 #[cfg(test)]
 pub(super) mod crash {
     use std::sync::atomic::{AtomicI64, Ordering};

@@ -85,7 +85,7 @@ fn read(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// The kernel of an op that does something to a reader at once.
+/// The kernel of an op on a reader that never waits.
 fn acts(
     act: fn(&Reader, &mut Ctx<'_>) -> Result<()>,
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {

@@ -1,4 +1,4 @@
-//! Adam and its kin.
+//! Adam, AdaMax and AMSGrad.
 
 use super::{Apply, Field, Rule, Spec, Wide, declare};
 use crate::prelude::*;
