@@ -39,6 +39,7 @@ pub use client::{ConnectOptions, InProcessMaster, RemoteSession, SessionDevice, 
 pub use departure::{workers_done, workers_done_with};
 pub use ferroflow_identity::{Credentials, IpRange, JobAuthority, PeerIdentity, Trust};
 pub use link::DataPath;
+pub use listen::TrustedListener;
 pub use net::{NetListener, NetStream, SystemNetwork, TaskNetwork, TlsConnector, TlsStream};
 pub use proxy::TlsProxy;
 pub use server::{Server, ServerOptions};

@@ -1,15 +1,18 @@
-//! One listener for gRPC and links: it finds out who connects, then the first byte tells the
-//! protocols apart.
+//! Listeners that find out who connects. That of a task serves gRPC and links: the first byte tells
+//! the protocols apart.
 
 use crate::link::{self, Identity, MAGIC, Receiver};
 use crate::net::{self, NetListener, NetStream, Rewound};
 use crate::rpc::{BoxIo, Caller, IncomingConnections};
+use ferroflow_core::{Result, err};
 use ferroflow_identity::Trust;
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -57,6 +60,16 @@ pub(crate) async fn listen(
     receiver: Arc<dyn Receiver>,
     trust: Trust,
 ) {
+    let serve = move |greeted| serve(greeted, grpc.clone(), own.clone(), receiver.clone());
+    greet_all(&mut *listener, trust, serve).await;
+}
+
+/// Accepts connections of known peers until it is dropped. Dropping it ends what `serve` does.
+async fn greet_all<F: Future<Output = ()> + Send + 'static>(
+    listener: &mut dyn NetListener,
+    trust: Trust,
+    serve: impl Fn(Greeted) -> F,
+) {
     let trust = Arc::new(trust);
     let mut connections = JoinSet::new();
     let mut greeting = JoinSet::new();
@@ -68,8 +81,7 @@ pub(crate) async fn listen(
             Some(greeted) = greeting.join_next() => {
                 silent.retain(|handle| !handle.is_finished());
                 if let Ok(Some(greeted)) = greeted {
-                    let (grpc, own, receiver) = (grpc.clone(), own.clone(), receiver.clone());
-                    connections.spawn(serve(greeted, grpc, own, receiver));
+                    connections.spawn(serve(greeted));
                 }
             }
             accepted = listener.accept() => match accepted {
@@ -90,6 +102,49 @@ pub(crate) async fn listen(
             },
         }
     }
+}
+
+/// A TCP listener of a service beside the tasks, such as a model server. It lets in the peers that
+/// `trust` admits, with TLS where `trust` asks for it.
+pub struct TrustedListener {
+    handed: Handed,
+    address: SocketAddr,
+    /// Accepts connections until the listener is dropped.
+    _accepting: JoinSet<()>,
+}
+
+impl TrustedListener {
+    /// Listens on `address`. Refuses an address that other hosts reach without credentials.
+    pub async fn bind(address: SocketAddr, trust: &Trust) -> Result<TrustedListener> {
+        trust.check_bind(address)?;
+        let failed = |e| err!(Unavailable, "cannot listen on {address}: {e}");
+        let mut listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (to, handed) = Handed::channel();
+        let trust = trust.clone();
+        let mut accepting = JoinSet::new();
+        accepting.spawn(async move {
+            let serve = move |greeted| hand_over(greeted, to.clone());
+            greet_all(&mut listener, trust, serve).await;
+        });
+        Ok(TrustedListener { handed, address, _accepting: accepting })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl IncomingConnections for TrustedListener {
+    async fn accept(&mut self) -> io::Result<(BoxIo, Caller)> {
+        self.handed.accept().await
+    }
+}
+
+async fn hand_over(greeted: Greeted, to: mpsc::Sender<(BoxIo, Caller)>) {
+    // An error means that the server is shutting down.
+    let _ = to.send((greeted.stream.boxed(), greeted.caller)).await;
 }
 
 /// How many descriptors the process may have.
@@ -133,8 +188,7 @@ async fn serve(
         }
         return;
     }
-    // An error means that the server is shutting down.
-    let _ = grpc.send((stream.boxed(), caller)).await;
+    hand_over(Greeted { stream, caller, first }, grpc).await;
 }
 
 /// Reads the first byte of a stream without consuming it.
