@@ -179,11 +179,11 @@ impl StepRunner for GraphDefSession {
     }
 
     fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
-        let request = to_run(request);
         match &self.0 {
-            Backend::Local(session) => to_output(session.run_blocking(request)?),
+            Backend::Local(session) => StepRunner::run_step(&**session, request),
             Backend::Remote(remote) => {
-                let answer = remote.runtime.block_on_step(remote.session.run_step(request))?;
+                let step = remote.session.run_step(to_run(request));
+                let answer = remote.runtime.block_on_step(step)?;
                 Ok(StepOutput { tensors: answer.tensors, metadata: answer.metadata })
             }
         }
@@ -212,7 +212,9 @@ impl StepRunner for GraphDefSession {
         timeout: Option<Duration>,
     ) -> Result<Vec<Tensor>> {
         match &self.0 {
-            Backend::Local(session) => partial_run(session, handle, feeds, fetches, timeout),
+            Backend::Local(session) => {
+                StepRunner::partial_run(&**session, handle, feeds, fetches, timeout)
+            }
             Backend::Remote(remote) => {
                 let part = remote.session.partial_run(handle, feeds, fetches, timeout);
                 remote.runtime.block_on(part)
@@ -222,12 +224,44 @@ impl StepRunner for GraphDefSession {
 
     fn close(&self) -> Result<()> {
         match &self.0 {
-            Backend::Local(session) => {
-                session.close(Box::new(|| {}));
-                Ok(())
-            }
+            Backend::Local(session) => StepRunner::close(&**session),
             Backend::Remote(remote) => remote.runtime.block_on(remote.session.close()),
         }
+    }
+}
+
+/// A session of the runtime, for programs that also start its steps without waiting for them.
+impl StepRunner for ferroflow_runtime::TaskSession {
+    fn extend(&self, graph: &GraphDef) -> Result<()> {
+        self.extend(graph, None).map(|_| ())
+    }
+
+    fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
+        to_output(self.run_blocking(to_run(request))?)
+    }
+
+    fn partial_run_setup(
+        &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        self.partial_run_setup(feeds, fetches, targets)
+    }
+
+    fn partial_run(
+        &self,
+        handle: &str,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        partial_run(self, handle, feeds, fetches, timeout)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.close(Box::new(|| {}));
+        Ok(())
     }
 }
 

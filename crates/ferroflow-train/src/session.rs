@@ -41,6 +41,40 @@ pub trait StepRunner: Send + Sync {
     fn close(&self) -> Result<()>;
 }
 
+/// A handle of a session that others use too.
+impl<R: StepRunner + ?Sized> StepRunner for Arc<R> {
+    fn extend(&self, graph: &GraphDef) -> Result<()> {
+        (**self).extend(graph)
+    }
+
+    fn run_step(&self, request: StepRequest) -> Result<StepOutput> {
+        (**self).run_step(request)
+    }
+
+    fn partial_run_setup(
+        &self,
+        feeds: Vec<String>,
+        fetches: Vec<String>,
+        targets: Vec<String>,
+    ) -> Result<String> {
+        (**self).partial_run_setup(feeds, fetches, targets)
+    }
+
+    fn partial_run(
+        &self,
+        handle: &str,
+        feeds: Vec<(String, Tensor)>,
+        fetches: Vec<String>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Tensor>> {
+        (**self).partial_run(handle, feeds, fetches, timeout)
+    }
+
+    fn close(&self) -> Result<()> {
+        (**self).close()
+    }
+}
+
 /// A session of a [`Graph`], which may still grow: the next step sends new nodes along. Clones are
 /// handles of the same session.
 ///
