@@ -14,6 +14,7 @@ mod plan;
 mod proxy;
 mod run;
 mod say;
+mod serve;
 mod server;
 mod train;
 mod units;
@@ -36,6 +37,7 @@ enum Verb {
     Devices(devices::Args),
     Inspect(inspect::Args),
     Server(server::Args),
+    Serve(Box<serve::Args>),
     Run(run::Args),
     Certs(credentials::Args),
     Proxy(proxy::Args),
@@ -91,6 +93,7 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         Verb::Devices(args) => devices::run(args),
         Verb::Inspect(args) => inspect::run(args),
         Verb::Server(args) => server::run(args),
+        Verb::Serve(args) => serve::run(*args),
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Certs(args) => credentials::run(args),

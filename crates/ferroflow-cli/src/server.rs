@@ -181,7 +181,7 @@ fn options(args: Args) -> Result<ServerOptions> {
 }
 
 /// The GPUs to offer. The log says why there is none.
-fn gpus(most: Option<usize>, simulated: Option<u32>) -> Vec<Arc<dyn Gpu>> {
+pub fn gpus(most: Option<usize>, simulated: Option<u32>) -> Vec<Arc<dyn Gpu>> {
     if let Some(n) = simulated {
         let one = |i| SimulatedGpu::new(i, SimulatedGpuOptions::default()) as Arc<dyn Gpu>;
         return (0..n).map(one).collect();

@@ -5,8 +5,14 @@ use super::Finding;
 use super::tree::{Tree, identifiers};
 
 /// Crates that may depend on tokio.
-const WITH_TOKIO: [&str; 5] =
-    ["ferroflow", "ferroflow-cluster", "ferroflow-cli", "ferroflow-python", "ferroflow-train"];
+const WITH_TOKIO: [&str; 6] = [
+    "ferroflow",
+    "ferroflow-cluster",
+    "ferroflow-cli",
+    "ferroflow-python",
+    "ferroflow-serve",
+    "ferroflow-train",
+];
 
 /// Crates with the kernels of ops begin with this.
 const OPS: &str = "ferroflow-ops";

@@ -1,0 +1,148 @@
+//! The gRPC services: PredictionService, ModelService, and gRPC's health service.
+
+use crate::inference;
+use crate::metrics::RunningRequest;
+use crate::model::ModelVersion;
+use crate::models::Models;
+use crate::wire::{self, ClassifyRequest, ModelSpec, MultiInferenceRequest, PredictRequest};
+use bytes::Bytes;
+use ferroflow_cluster::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus};
+use ferroflow_core::{Code, Error, Result, err};
+use std::sync::Arc;
+
+/// Answers the calls of all three services.
+#[derive(Clone)]
+pub(crate) struct GrpcService {
+    pub models: Arc<Models>,
+}
+
+const PREDICTION: &str = "tensorflow.serving.PredictionService";
+const MODEL: &str = "tensorflow.serving.ModelService";
+const HEALTH: &str = "grpc.health.v1.Health";
+
+impl RpcService for GrpcService {
+    fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>> {
+        let me = self.clone();
+        Box::pin(async move {
+            let path = request.path().to_string();
+            let unknown = || RpcStatus::unknown_method(&path);
+            let (service, method) =
+                path.strip_prefix('/').and_then(|path| path.split_once('/')).ok_or_else(unknown)?;
+            let body = request.body;
+            let answered = match (service, method) {
+                (PREDICTION, "Predict") => me.predict(body).await,
+                (PREDICTION, "Classify") => me.classify(body.into_bytes()).await.map(Chunks::from),
+                (PREDICTION, "Regress") => me.regress(body.into_bytes()).await.map(Chunks::from),
+                (PREDICTION, "MultiInference") => {
+                    me.multi_inference(body.into_bytes()).await.map(Chunks::from)
+                }
+                (PREDICTION, "GetModelMetadata") => {
+                    me.metadata(body.into_bytes()).map(Chunks::from)
+                }
+                (MODEL, "GetModelStatus") => me.status(body.into_bytes()).map(Chunks::from),
+                (MODEL, "HandleReloadConfigRequest") => {
+                    me.reload(body.into_bytes()).await.map(Chunks::from)
+                }
+                (HEALTH, "Check") => me.health(body.into_bytes()).map(Chunks::from),
+                _ => return Err(unknown()),
+            };
+            answered.map_err(|e| RpcStatus::new(e.code() as i32, e.message()))
+        })
+    }
+}
+
+impl GrpcService {
+    async fn predict(&self, body: Chunks) -> Result<Chunks> {
+        let request = PredictRequest::decode(body.segments().cloned())?;
+        let model = self.find(&request.spec, "Predict")?;
+        let running = model.metrics.begin("Predict");
+        let work = async {
+            let (signature, name) = inference::predict_signature(&model, &request.spec.signature)?;
+            let outputs =
+                inference::predict(&model, signature, request.inputs, &request.outputs).await?;
+            let (version, signature) = (model.number, name.as_str());
+            wire::PredictResponse { name: &model.name, version, signature, outputs }.encode()
+        };
+        counted(running, work.await)
+    }
+
+    async fn classify(&self, body: Bytes) -> Result<Bytes> {
+        let ClassifyRequest { spec, examples } = ClassifyRequest::decode(body)?;
+        let model = self.find(&spec, "Classify")?;
+        let running = model.metrics.begin("Classify");
+        let classes = inference::classify(&model, &spec.signature, examples).await;
+        let classes = counted(running, classes)?;
+        let signature = inference::signature_name(&spec.signature);
+        Ok(wire::encode_classify((&model.name, model.number, signature), classes))
+    }
+
+    async fn regress(&self, body: Bytes) -> Result<Bytes> {
+        let ClassifyRequest { spec, examples } = ClassifyRequest::decode(body)?;
+        let model = self.find(&spec, "Regress")?;
+        let running = model.metrics.begin("Regress");
+        let values = inference::regress(&model, &spec.signature, examples).await;
+        let values = counted(running, values)?;
+        let signature = inference::signature_name(&spec.signature);
+        Ok(wire::encode_regress((&model.name, model.number, signature), values))
+    }
+
+    async fn multi_inference(&self, body: Bytes) -> Result<Bytes> {
+        let MultiInferenceRequest { tasks, examples } = MultiInferenceRequest::decode(body)?;
+        let model = self.find(inference::one_model(&tasks)?, "MultiInference")?;
+        let running = model.metrics.begin("MultiInference");
+        let tasks: Vec<_> =
+            tasks.into_iter().map(|(spec, method)| (spec.signature, method)).collect();
+        let answers = inference::examined(&model, &tasks, examples).await;
+        let answers = counted(running, answers)?;
+        Ok(wire::encode_multi_inference((&model.name, model.number), answers))
+    }
+
+    fn metadata(&self, body: Bytes) -> Result<Bytes> {
+        let spec = wire::metadata_request(body)?;
+        let model = self.find(&spec, "GetModelMetadata")?;
+        Ok(wire::metadata_answer(&model.name, model.number, &model.definitions))
+    }
+
+    fn status(&self, body: Bytes) -> Result<Bytes> {
+        Ok(wire::status_answer(&self.models.status(&wire::status_request(body)?)?))
+    }
+
+    async fn reload(&self, body: Bytes) -> Result<Bytes> {
+        let models = self.models.clone();
+        let sources = wire::models_of_reload(body)?;
+        // A client that goes away must not leave half of a configuration.
+        let setting = tokio::spawn(async move { models.set(sources).await });
+        setting.await.map_err(|e| err!(Internal, "the configuration was not changed: {e}"))??;
+        Ok(wire::reload_answer())
+    }
+
+    fn health(&self, body: Bytes) -> Result<Bytes> {
+        let service = wire::health_service(body)?;
+        let is_serving = match service.as_str() {
+            "" | PREDICTION | MODEL | HEALTH => Some(self.models.is_healthy()),
+            model => self.models.serves(model),
+        };
+        let is_serving =
+            is_serving.ok_or_else(|| err!(NotFound, "no service or model {service:?}"))?;
+        Ok(wire::health_answer(is_serving))
+    }
+
+    fn find(&self, spec: &ModelSpec, method: &'static str) -> Result<Arc<ModelVersion>> {
+        found(&self.models, spec, method)
+    }
+}
+
+/// The version of a request. Counts a request for which there is none.
+pub(crate) fn found(
+    models: &Models,
+    spec: &ModelSpec,
+    method: &'static str,
+) -> Result<Arc<ModelVersion>> {
+    models.find(spec).inspect_err(|e: &Error| models.metrics.refused(method, e.code()))
+}
+
+/// Counts the end of a request.
+pub(crate) fn counted<T>(running: RunningRequest<'_>, result: Result<T>) -> Result<T> {
+    running.end(result.as_ref().map_or_else(Error::code, |_| Code::Ok));
+    result
+}

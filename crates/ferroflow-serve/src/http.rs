@@ -1,0 +1,207 @@
+//! An HTTP/1.1 server on the connections of a listener, with limits for what clients may use.
+
+use bytes::{Bytes, BytesMut};
+use ferroflow_cluster::rpc::{BoxIo, Caller, IncomingConnections};
+use ferroflow_core::{Limits, Quota, QuotaShare, Reservation, Result, err};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// The headers of a request must arrive within this time.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A body of which nothing arrives for this long is given up.
+const STALLED: Duration = Duration::from_secs(60);
+/// How long requests can go on after shutdown.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A complete request.
+pub(crate) struct HttpRequest {
+    pub method: Method,
+    pub path: String,
+    pub body: Bytes,
+}
+
+/// An answer.
+pub(crate) struct HttpAnswer {
+    pub status: StatusCode,
+    pub content_type: &'static str,
+    pub body: Bytes,
+    /// The page may not load or run anything but its own files.
+    pub is_page: bool,
+}
+
+impl HttpAnswer {
+    pub fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpAnswer {
+        let content_type = "application/json";
+        HttpAnswer { status, content_type, body: body.into(), is_page: false }
+    }
+}
+
+/// Answers requests.
+pub(crate) trait HttpService: Send + Sync + 'static {
+    fn answer(&self, request: HttpRequest) -> impl Future<Output = HttpAnswer> + Send;
+}
+
+/// Serves until `shutdown` is ready, then lets running requests end.
+pub(crate) async fn serve<S: HttpService>(
+    mut incoming: impl IncomingConnections,
+    service: Arc<S>,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let (closing, closed) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    let most = limits.connections;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next() => {}
+            accepted = incoming.accept() => match accepted {
+                Ok((_, caller)) if connections.len() >= most.most => {
+                    let e = most.exceeded(connections.len() + 1, &caller.address);
+                    tracing::warn!("{}", e.message());
+                }
+                Ok((io, caller)) => {
+                    connections.spawn(connection(io, caller, service.clone(), limits, closed.clone()));
+                }
+                Err(error) => {
+                    // Probably out of file descriptors: an immediate retry would spin.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    drop(incoming);
+    closing.send_replace(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, all).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+async fn connection<S: HttpService>(
+    io: BoxIo,
+    caller: Caller,
+    service: Arc<S>,
+    limits: Limits,
+    mut closed: watch::Receiver<bool>,
+) {
+    let memory = Quota::new(limits.connection_memory);
+    let address: Arc<str> = caller.address.into();
+    let answer = |request: Request<Incoming>| {
+        let (service, memory, address) = (service.clone(), memory.clone(), address.clone());
+        async move {
+            Ok::<_, Infallible>(respond(request, &*service, limits, memory.share(), &address).await)
+        }
+    };
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(io), service_fn(answer)));
+    let stopping = async { drop(closed.wait_for(|closed| *closed).await) };
+    let served = tokio::select! {
+        served = serving.as_mut() => served,
+        () = stopping => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(e) = served {
+        tracing::debug!(peer = &*address, "HTTP connection ended: {e}");
+    }
+}
+
+async fn respond<S: HttpService>(
+    request: Request<Incoming>,
+    service: &S,
+    limits: Limits,
+    memory: QuotaShare,
+    address: &str,
+) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let answer = match receive(body, limits, memory, address).await {
+        Err(e) => HttpAnswer::json(status_of(e.code()), error_json(e.message())),
+        // The memory counts until the answer is made.
+        Ok((body, _held)) => {
+            let path = head.uri.path().to_string();
+            service.answer(HttpRequest { method: head.method, path, body }).await
+        }
+    };
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if answer.is_page {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    }
+    response
+}
+
+/// The page runs its own script and style and talks to its own server; nothing else.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
+/// Reads a body. Its bytes count for the connection and for the process.
+async fn receive(
+    body: Incoming,
+    limits: Limits,
+    mut memory: QuotaShare,
+    address: &str,
+) -> Result<(Bytes, (QuotaShare, Reservation))> {
+    let announced = body.size_hint().lower();
+    limits.message.admit(usize::try_from(announced).unwrap_or(usize::MAX), address)?;
+    let mut process = Reservation::default();
+    let (mut body, mut bytes) = (body, BytesMut::new());
+    loop {
+        let frame = tokio::time::timeout(STALLED, body.frame())
+            .await
+            .map_err(|_| err!(DeadlineExceeded, "the body of the request did not arrive"))?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|e| err!(InvalidArgument, "the body was cut off: {e}"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        limits.message.admit(bytes.len() + data.len(), address)?;
+        memory.add(data.len(), address)?;
+        process.grow(data.len())?;
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes.freeze(), (memory, process)))
+}
+
+/// The body of an error.
+pub(crate) fn error_json(message: &str) -> String {
+    serde_json::json!({ "error": message }).to_string()
+}
+
+/// The HTTP status of an error.
+pub(crate) fn status_of(code: ferroflow_core::Code) -> StatusCode {
+    use ferroflow_core::Code::*;
+    let number = match code {
+        Ok => 200,
+        Cancelled => 499,
+        InvalidArgument | FailedPrecondition | OutOfRange => 400,
+        Unauthenticated => 401,
+        PermissionDenied => 403,
+        NotFound => 404,
+        AlreadyExists | Aborted => 409,
+        ResourceExhausted => 429,
+        Unimplemented => 501,
+        Unavailable => 503,
+        DeadlineExceeded => 504,
+        Unknown | Internal | DataLoss => 500,
+    };
+    StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

@@ -1,0 +1,492 @@
+//! The models of a server and their versions: which exist, which serve, and how they are replaced.
+//!
+//! A new version is loaded beside the old one and published when it can serve. Requests hold the
+//! version that they use. So the old one answers its requests and ends with the last of them.
+
+use crate::config::{self, BatchingOptions, ModelSource};
+use crate::metrics::{ModelMetrics, ServeMetrics};
+use crate::model::{LoadOptions, ModelVersion};
+use crate::version_dirs::{last_change, versions};
+use crate::warmup::warm_up;
+use crate::wire::{ModelSpec, VersionChoice};
+use ferroflow_core::{Error, Gpu, Result, ensure, err};
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How models are loaded and watched.
+#[derive(Clone)]
+pub struct ModelsOptions {
+    /// Joins requests to batches.
+    pub batching: Option<BatchingOptions>,
+    /// The GPUs that models may use.
+    pub gpus: Vec<Arc<dyn Gpu>>,
+    /// How often the folders of the models are looked at; zero for only once.
+    pub poll: Duration,
+    /// Lets labels name versions that do not serve.
+    pub allow_labels_of_unavailable: bool,
+    /// Runs the warm-up requests of a version before it serves.
+    pub warm_up: bool,
+}
+
+impl Default for ModelsOptions {
+    fn default() -> ModelsOptions {
+        ModelsOptions {
+            batching: None,
+            gpus: Vec::new(),
+            poll: Duration::from_secs(1),
+            allow_labels_of_unavailable: false,
+            warm_up: true,
+        }
+    }
+}
+
+/// The state of a version, with TensorFlow Serving's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionState {
+    /// Found, but not loaded yet.
+    Start,
+    /// Being loaded.
+    Loading,
+    /// Serves.
+    Available,
+    /// Answers its last requests.
+    Unloading,
+    /// Unloaded, or could not be loaded.
+    End,
+}
+
+impl VersionState {
+    /// The name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            VersionState::Start => "START",
+            VersionState::Loading => "LOADING",
+            VersionState::Available => "AVAILABLE",
+            VersionState::Unloading => "UNLOADING",
+            VersionState::End => "END",
+        }
+    }
+}
+
+/// A version and its state.
+#[derive(Clone, Debug)]
+pub struct VersionStatus {
+    /// Its number.
+    pub version: i64,
+    /// Its state.
+    pub state: VersionState,
+    /// Why it could not be loaded.
+    pub error: Option<Error>,
+}
+
+/// All models of a server.
+pub struct Models {
+    options: ModelsOptions,
+    load: LoadOptions,
+    entries: RwLock<Arc<BTreeMap<String, Arc<ModelEntry>>>>,
+    pub(crate) metrics: Arc<ServeMetrics>,
+    /// Held while versions are loaded and unloaded.
+    changing: tokio::sync::Mutex<()>,
+}
+
+struct ModelEntry {
+    name: String,
+    metrics: ModelMetrics,
+    state: Mutex<EntryState>,
+}
+
+struct EntryState {
+    source: ModelSource,
+    labels: BTreeMap<String, i64>,
+    versions: BTreeMap<i64, VersionSlot>,
+    /// The last problem of its folder, which is logged once.
+    problem: String,
+}
+
+struct VersionSlot {
+    folder: PathBuf,
+    state: VersionState,
+    error: Option<Error>,
+    serving: Option<Arc<ModelVersion>>,
+    /// A version that may still answer requests.
+    leaving: Weak<ModelVersion>,
+    /// When its files had last changed when it was loaded.
+    changed: Option<SystemTime>,
+}
+
+impl Models {
+    /// No models.
+    pub fn new(options: ModelsOptions) -> Arc<Models> {
+        let load = LoadOptions { gpus: options.gpus.clone(), batching: options.batching.clone() };
+        Arc::new(Models {
+            options,
+            load,
+            entries: RwLock::default(),
+            metrics: ServeMetrics::new(),
+            changing: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Serves these models and no others. Returns when their versions are loaded. Fails if a model
+    /// has no version that serves, or if a label names a version that does not.
+    pub async fn set(&self, sources: Vec<ModelSource>) -> Result<()> {
+        config::check(&sources)?;
+        let _changing = self.changing.lock().await;
+        let before = self.entries();
+        let entry = |source: ModelSource| {
+            let name = source.name.clone();
+            let entry = match before.get(&name) {
+                Some(entry) => {
+                    entry.state.lock().source = source;
+                    entry.clone()
+                }
+                None => Arc::new(ModelEntry::new(source, self.metrics.of_model(&name))),
+            };
+            (name, entry)
+        };
+        let now: BTreeMap<_, _> = sources.into_iter().map(entry).collect();
+        *self.entries.write() = Arc::new(now.clone());
+        for (name, entry) in before.iter().filter(|(name, _)| !now.contains_key(*name)) {
+            tracing::info!("model {name:?} is no longer served");
+            entry.unload(|_| true);
+        }
+        let mut problem = None;
+        for entry in now.values() {
+            entry.update(&self.load, self.options.warm_up).await;
+            let result = entry
+                .ensure_serves()
+                .and_then(|()| entry.set_labels(self.options.allow_labels_of_unavailable));
+            if let Err(e) = result {
+                tracing::warn!("{}", e.message());
+                problem.get_or_insert(e);
+            }
+        }
+        problem.map_or(Ok(()), Err)
+    }
+
+    /// Looks for new versions until the future is dropped.
+    pub async fn watch(&self) {
+        if self.options.poll.is_zero() {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(self.options.poll).await;
+            self.update().await;
+        }
+    }
+
+    /// Loads versions that have appeared and unloads those that are not wanted any more.
+    pub async fn update(&self) {
+        let _changing = self.changing.lock().await;
+        for entry in self.entries().values() {
+            entry.update(&self.load, self.options.warm_up).await;
+            // Labels of versions that serve only now.
+            let _ = entry.set_labels(self.options.allow_labels_of_unavailable);
+        }
+    }
+
+    /// Reads a configuration file again and again until the future is dropped, and serves the
+    /// models that it names. A file that cannot be read or served changes nothing that serves.
+    pub async fn follow(&self, file: &Path, every: Duration) {
+        let mut last = ModelSource::read_config(file).ok();
+        loop {
+            tokio::time::sleep(every).await;
+            let path = file.to_path_buf();
+            let read = tokio::task::spawn_blocking(move || ModelSource::read_config(&path)).await;
+            match read.unwrap_or_else(|e| Err(err!(Internal, "{e}"))) {
+                Ok(now) if last.as_ref() != Some(&now) => {
+                    last = Some(now.clone());
+                    // It is logged which models do not serve.
+                    let _ = self.set(now).await;
+                }
+                Ok(_) => {}
+                Err(e) => tracing::warn!("{}", e.message()),
+            }
+        }
+    }
+
+    /// The names of the models.
+    pub fn names(&self) -> Vec<String> {
+        self.entries().keys().cloned().collect()
+    }
+
+    /// Whether there are models, and all of them serve.
+    pub fn is_healthy(&self) -> bool {
+        let entries = self.entries();
+        !entries.is_empty() && entries.values().all(|entry| entry.ensure_serves().is_ok())
+    }
+
+    /// Whether a model of this name serves. `None` if there is none.
+    pub fn serves(&self, name: &str) -> Option<bool> {
+        self.entries().get(name).map(|entry| entry.ensure_serves().is_ok())
+    }
+
+    fn entries(&self) -> Arc<BTreeMap<String, Arc<ModelEntry>>> {
+        self.entries.read().clone()
+    }
+
+    /// The version that a request is for.
+    pub(crate) fn find(&self, spec: &ModelSpec) -> Result<Arc<ModelVersion>> {
+        ensure!(!spec.name.is_empty(), InvalidArgument, "ModelSpec has no name specified.");
+        let missing = || {
+            let asked = match &spec.version {
+                Some(VersionChoice::Number(n)) => format!("Specific({}, {n})", spec.name),
+                _ => format!("Latest({})", spec.name),
+            };
+            err!(NotFound, "Servable not found for request: {asked}")
+        };
+        let entries = self.entries();
+        let entry = entries.get(&spec.name).ok_or_else(missing)?;
+        let number = match &spec.version {
+            None => None,
+            Some(VersionChoice::Number(number)) => Some(*number),
+            Some(VersionChoice::Label(label)) => Some(entry.labelled(label)?),
+        };
+        entry.serving(number).ok_or_else(|| match (&spec.version, number) {
+            (Some(VersionChoice::Label(_)), Some(number)) => {
+                err!(NotFound, "Servable not found for request: Specific({}, {number})", spec.name)
+            }
+            _ => missing(),
+        })
+    }
+
+    /// The states of a model's versions, the latest first.
+    pub(crate) fn status(&self, spec: &ModelSpec) -> Result<Vec<VersionStatus>> {
+        ensure!(!spec.name.is_empty(), InvalidArgument, "ModelSpec has no name specified.");
+        let entries = self.entries();
+        let entry = entries.get(&spec.name);
+        let entry = entry
+            .ok_or_else(|| err!(NotFound, "Could not find any versions of model {}", spec.name))?;
+        let number = match &spec.version {
+            None => None,
+            Some(VersionChoice::Number(number)) => Some(*number),
+            Some(VersionChoice::Label(label)) => Some(entry.labelled(label)?),
+        };
+        let found = entry.status(number);
+        if found.is_empty() {
+            return Err(match number {
+                Some(n) => err!(NotFound, "Could not find version {n} of model {}", spec.name),
+                None => err!(NotFound, "Could not find any versions of model {}", spec.name),
+            });
+        }
+        Ok(found)
+    }
+}
+
+impl ModelEntry {
+    fn new(source: ModelSource, metrics: ModelMetrics) -> ModelEntry {
+        let name = source.name.clone();
+        let (labels, versions) = (BTreeMap::new(), BTreeMap::new());
+        let state = EntryState { source, labels, versions, problem: String::new() };
+        ModelEntry { name, metrics, state: Mutex::new(state) }
+    }
+
+    /// The version that serves with this number, or the latest.
+    fn serving(&self, number: Option<i64>) -> Option<Arc<ModelVersion>> {
+        let state = self.state.lock();
+        match number {
+            Some(number) => state.versions.get(&number)?.serving.clone(),
+            None => state.versions.values().rev().find_map(|slot| slot.serving.clone()),
+        }
+    }
+
+    fn labelled(&self, label: &str) -> Result<i64> {
+        let found = self.state.lock().labels.get(label).copied();
+        found.ok_or_else(|| err!(InvalidArgument, "Unrecognized servable version label: {label}"))
+    }
+
+    fn ensure_serves(&self) -> Result<()> {
+        let state = self.state.lock();
+        if state.versions.values().any(|slot| slot.serving.is_some()) {
+            return Ok(());
+        }
+        let failed = state.versions.values().rev().find_map(|slot| slot.error.clone());
+        let path = state.source.path.display();
+        Err(match failed {
+            Some(e) => Error::new(e.code(), format!("model {:?}: {}", self.name, e.message())),
+            None => err!(NotFound, "model {:?} has no version in {path}", self.name),
+        })
+    }
+
+    /// Takes the labels of the configuration over.
+    fn set_labels(&self, of_unavailable: bool) -> Result<()> {
+        let mut state = self.state.lock();
+        let EntryState { source, labels, versions, .. } = &mut *state;
+        let mut problem = Ok(());
+        let mut now = BTreeMap::new();
+        for (label, &number) in &source.labels {
+            let serves = versions.get(&number).is_some_and(|slot| slot.serving.is_some());
+            // A label that is already in use stays with a version that ends.
+            if serves || of_unavailable || labels.get(label) == Some(&number) {
+                now.insert(label.clone(), number);
+                continue;
+            }
+            // It keeps its old version until the new one serves.
+            if let Some(&old) = labels.get(label) {
+                now.insert(label.clone(), old);
+            }
+            problem = Err(err!(
+                FailedPrecondition,
+                "label {label:?} of model {:?} names version {number}, which does not serve",
+                self.name
+            ));
+        }
+        *labels = now;
+        problem
+    }
+
+    fn status(&self, number: Option<i64>) -> Vec<VersionStatus> {
+        let state = self.state.lock();
+        let wanted = state.versions.iter().rev().filter(|(n, _)| number.is_none_or(|x| x == **n));
+        let status = |(&version, slot): (&i64, &VersionSlot)| {
+            let has_left = slot.leaving.strong_count() == 0;
+            let state = match slot.state {
+                VersionState::Unloading if has_left => VersionState::End,
+                state => state,
+            };
+            VersionStatus { version, state, error: slot.error.clone() }
+        };
+        wanted.map(status).collect()
+    }
+
+    /// Brings the loaded versions in line with the folder.
+    async fn update(&self, load: &LoadOptions, warm: bool) {
+        let source = self.state.lock().source.clone();
+        let path = source.path.clone();
+        let found = tokio::task::spawn_blocking(move || versions(&path)).await;
+        let there = match found.unwrap_or_else(|e| Err(err!(Internal, "{e}"))) {
+            Ok(there) => there,
+            Err(e) => return self.report(e.message()),
+        };
+        if there.is_empty() {
+            self.report(&format!("{} has no version", source.path.display()));
+        } else {
+            self.state.lock().problem.clear();
+        }
+        let wanted = source.versions.pick(there);
+        for (&number, folder) in &wanted {
+            let changed = last_change(folder);
+            if self.is_loaded(number, folder, changed) {
+                continue;
+            }
+            self.load(number, folder.clone(), changed, load, warm).await;
+        }
+        let serves_wanted = {
+            let state = self.state.lock();
+            let serves =
+                |number: &i64| state.versions.get(number).is_some_and(|s| s.serving.is_some());
+            wanted.is_empty() || wanted.keys().any(serves)
+        };
+        // An old version serves until a new one does.
+        if serves_wanted {
+            self.unload(|number| !wanted.contains_key(&number));
+        }
+    }
+
+    /// Logs a problem of the folder once.
+    fn report(&self, problem: &str) {
+        let mut state = self.state.lock();
+        if state.problem != problem {
+            state.problem = problem.to_string();
+            tracing::warn!("model {:?}: {problem}", self.name);
+        }
+    }
+
+    /// Whether a version needs no loading: it serves, or its files could not be loaded as they are.
+    fn is_loaded(&self, number: i64, folder: &Path, changed: Option<SystemTime>) -> bool {
+        self.state.lock().versions.get(&number).is_some_and(|slot| {
+            let has_failed = slot.error.is_some() && slot.changed == changed;
+            slot.folder == *folder && (slot.serving.is_some() || has_failed)
+        })
+    }
+
+    async fn load(
+        &self,
+        number: i64,
+        folder: PathBuf,
+        changed: Option<SystemTime>,
+        options: &LoadOptions,
+        warm: bool,
+    ) {
+        let before = self.state.lock().versions.remove(&number);
+        let serving = before.and_then(|slot| slot.serving);
+        let slot = VersionSlot {
+            folder: folder.clone(),
+            state: VersionState::Loading,
+            error: None,
+            serving,
+            leaving: Weak::new(),
+            changed,
+        };
+        self.state.lock().versions.insert(number, slot);
+        let begin = Instant::now();
+        let (name, metrics, options) = (self.name.clone(), self.metrics.clone(), options.clone());
+        let from = folder.clone();
+        let load = move || ModelVersion::load(&name, number, &from, &options, metrics);
+        let mut loaded = on_own_thread(load).await.and_then(|loaded| loaded);
+        let mut warmed = 0;
+        if let (Ok(version), true) = (&loaded, warm) {
+            match warm_up(version, &folder).await {
+                Ok(count) => warmed = count,
+                Err(e) => loaded = Err(e),
+            }
+        }
+        let took = begin.elapsed();
+        self.metrics.loaded(loaded.is_ok(), took);
+        let mut state = self.state.lock();
+        let Some(slot) = state.versions.get_mut(&number) else { return };
+        match loaded {
+            Ok(version) => {
+                let label = version.label();
+                slot.serving = Some(Arc::new(version));
+                slot.state = VersionState::Available;
+                drop(state);
+                self.metrics.serves(number, true);
+                tracing::info!("{label} serves; loaded in {took:.1?}, {warmed} warm-up requests");
+            }
+            Err(e) => {
+                slot.state = VersionState::End;
+                slot.error = Some(e.clone());
+                let kept = slot.serving.is_some();
+                if kept {
+                    slot.state = VersionState::Available;
+                }
+                drop(state);
+                tracing::warn!("{}:{number} could not be loaded: {}", self.name, e.message());
+            }
+        }
+    }
+
+    /// Stops versions from serving. Each ends with its last request.
+    fn unload(&self, is_unwanted: impl Fn(i64) -> bool) {
+        let mut released = Vec::new();
+        let mut state = self.state.lock();
+        for (&number, slot) in &mut state.versions {
+            if is_unwanted(number)
+                && let Some(version) = slot.serving.take()
+            {
+                slot.state = VersionState::Unloading;
+                slot.leaving = Arc::downgrade(&version);
+                released.push((number, version));
+            }
+        }
+        drop(state);
+        for (number, version) in released {
+            self.metrics.serves(number, false);
+            tracing::info!("{} no longer serves", version.label());
+        }
+    }
+}
+
+/// Runs work that reads files. The runtime's own threads may not: they serve the network.
+async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new()
+        .name("ff-load".into())
+        .spawn(move || drop(tell.send(work())))
+        .map_err(|e| err!(ResourceExhausted, "cannot start a thread: {e}"))?;
+    told.await.map_err(|_| err!(Internal, "a thread ended without a result"))
+}

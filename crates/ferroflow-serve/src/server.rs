@@ -1,0 +1,94 @@
+//! The server: binds both ports, loads the models, and serves until it is stopped.
+
+use crate::config::ModelSource;
+use crate::grpc::GrpcService;
+use crate::http;
+use crate::models::{Models, ModelsOptions};
+use crate::rest::RestService;
+use ferroflow_cluster::TrustedListener;
+use ferroflow_cluster::rpc::{RpcServer, RpcService};
+use ferroflow_core::{Result, limits};
+use ferroflow_identity::Trust;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Where a server listens and what it serves.
+#[derive(Clone)]
+pub struct ModelServerOptions {
+    /// The address for gRPC.
+    pub grpc: SocketAddr,
+    /// The address for REST, the metrics and the page.
+    pub rest: Option<SocketAddr>,
+    /// The models.
+    pub models: Vec<ModelSource>,
+    /// How they are loaded.
+    pub loading: ModelsOptions,
+    /// The peers that are let in, and the credentials of the server.
+    pub trust: Trust,
+}
+
+/// A server that is bound.
+pub struct ModelServer {
+    grpc: TrustedListener,
+    rest: Option<TrustedListener>,
+    models: Arc<Models>,
+}
+
+impl ModelServer {
+    /// Binds the addresses and loads the models. Fails if one cannot be loaded.
+    pub async fn bind(options: ModelServerOptions) -> Result<ModelServer> {
+        let ModelServerOptions { grpc, rest, models: sources, loading, trust } = options;
+        let grpc = TrustedListener::bind(grpc, &trust).await?;
+        let rest = match rest {
+            Some(address) => Some(TrustedListener::bind(address, &trust).await?),
+            None => None,
+        };
+        let models = Models::new(loading);
+        models.set(sources).await?;
+        Ok(ModelServer { grpc, rest, models })
+    }
+
+    /// Where gRPC clients connect.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc.address()
+    }
+
+    /// Where HTTP clients connect.
+    pub fn rest_address(&self) -> Option<SocketAddr> {
+        self.rest.as_ref().map(TrustedListener::address)
+    }
+
+    /// The models.
+    pub fn models(&self) -> &Arc<Models> {
+        &self.models
+    }
+
+    /// Serves until `shutdown` is ready. Then it accepts no more connections and lets running
+    /// requests end.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let ModelServer { grpc, rest, models } = self;
+        let (stop, stopped) = watch::channel(false);
+        let stopping = || {
+            let mut stopped = stopped.clone();
+            async move { drop(stopped.wait_for(|stopped| *stopped).await) }
+        };
+        let service: Arc<dyn RpcService> = Arc::new(GrpcService { models: models.clone() });
+        let calls = RpcServer::default().serve(grpc, service, stopping());
+        let pages = async {
+            if let Some(rest) = rest {
+                let service = Arc::new(RestService { models: models.clone() });
+                http::serve(rest, service, limits(), stopping()).await;
+            }
+        };
+        let serving = async { tokio::join!(calls, pages) };
+        let mut serving = std::pin::pin!(serving);
+        tokio::select! {
+            _ = &mut serving => return,
+            () = models.watch() => {}
+            () = shutdown => {}
+        }
+        stop.send_replace(true);
+        serving.await;
+    }
+}
