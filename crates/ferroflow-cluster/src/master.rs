@@ -100,7 +100,16 @@ impl Master {
         request: CreateSessionRequest,
         caller: &Arc<PeerIdentity>,
     ) -> Result<String> {
+        let filters: Vec<String> = request
+            .config
+            .device_filters
+            .iter()
+            .map(|f| format!(" device_filters: {f:?}"))
+            .collect();
         let (handle, session) = MasterSession::open(self, request, caller).await?;
+        // The whole handle would let a reader of the log use the session.
+        let shown: String = handle.chars().take(8).collect();
+        tracing::info!("Start master session {shown} with config:{}", filters.concat());
         self.sessions.write().insert(handle.clone(), session);
         Ok(handle)
     }

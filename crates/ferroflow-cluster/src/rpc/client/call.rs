@@ -7,6 +7,7 @@ use super::connection::ClientConnection;
 use h2::Reason;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) enum CallFailure {
@@ -21,6 +22,11 @@ impl From<RpcStatus> for CallFailure {
         CallFailure::Status(status)
     }
 }
+
+/// How much later than the client the server gives a call up. The client ends its call in time by
+/// itself. gRPC's C++ server answers a call twice whose deadline it enforces, which HTTP/2 forbids,
+/// and the connection with all its calls would be lost.
+const SERVER_GRACE: Duration = Duration::from_secs(2);
 
 const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("ferroflow/", env!("CARGO_PKG_VERSION")));
@@ -49,7 +55,7 @@ pub(super) fn request(
     headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
     headers.insert(header::USER_AGENT, USER_AGENT);
     if let Some(deadline) = deadline {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now()) + SERVER_GRACE;
         if let Ok(value) = HeaderValue::try_from(timeout::format(left)) {
             headers.insert("grpc-timeout", value);
         }
