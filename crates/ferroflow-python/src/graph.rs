@@ -10,7 +10,7 @@ use crate::names::UniqueNames;
 use crate::ops;
 use crate::wire;
 use ferroflow_core::{PartialShape, Result, Tensor, ensure, err};
-use ferroflow_graph::{AttrValue, Attrs, Endpoint, GraphIr, Node, NodeId, OpDef};
+use ferroflow_graph::{AttrValue, Attrs, Endpoint, GraphIr, Node, NodeId, OpDef, PortType};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ pub struct Handles {
 pub struct GraphCore {
     pub(crate) ir: GraphIr,
     /// The static shape of each output of each node.
-    shapes: Vec<Vec<PartialShape>>,
+    pub(crate) shapes: Vec<Vec<PartialShape>>,
     pub(crate) handles: Vec<Handles>,
     pub(crate) names: UniqueNames,
     /// The name scope, without the slash at its end.
@@ -332,17 +332,7 @@ pub fn publish<'py>(
         (PyString::new(py, &node.name).unbind(), node.output_types.clone())
     };
     let op = Bound::new(py, PyOperation { graph: graph.clone().unbind(), id, name })?;
-    let mut outputs = Vec::with_capacity(types.len());
-    for (slot, port) in types.iter().enumerate() {
-        let number = port.dtype.number() as u8 + if port.is_ref { 100 } else { 0 };
-        let tensor = PyTensor {
-            op: op.clone().unbind(),
-            graph: graph.clone().unbind(),
-            endpoint: Endpoint::new(id, slot),
-            number,
-        };
-        outputs.push(Py::new(py, tensor)?);
-    }
+    let outputs = output_handles(graph, &op, &types, 0)?;
     let made_at = user_frame(py)?;
     let mut core = graph.borrow_mut();
     let device = core.device.clone();
@@ -355,6 +345,25 @@ pub fn publish<'py>(
     debug_assert_eq!(core.handles.len(), id.index());
     core.handles.push(Handles { op: op.clone().unbind(), outputs, made_at });
     Ok(op)
+}
+
+/// The Python objects of a node's outputs from number `first` on.
+pub fn output_handles(
+    graph: &Bound<'_, GraphCore>,
+    op: &Bound<'_, PyOperation>,
+    types: &[PortType],
+    first: usize,
+) -> PyResult<Vec<Py<PyTensor>>> {
+    let handle = |(slot, port): (usize, &PortType)| {
+        let tensor = PyTensor {
+            op: op.clone().unbind(),
+            graph: graph.clone().unbind(),
+            endpoint: Endpoint::new(op.get().id, slot),
+            number: port.dtype.number() as u8 + if port.is_ref { 100 } else { 0 },
+        };
+        Py::new(graph.py(), tensor)
+    };
+    types.iter().enumerate().skip(first).map(handle).collect()
 }
 
 #[pymethods]
@@ -469,6 +478,11 @@ impl GraphCore {
 
     fn get_operations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.handles.iter().map(|h| h.op.bind(py)))
+    }
+
+    /// For each node, whether it depends on one of `ops` through outputs with these dtypes.
+    fn _dependents(&self, ops: Vec<PyRef<'_, PyOperation>>, dtypes: Vec<u8>) -> Vec<bool> {
+        self.dependents(ops.iter().map(|op| op.id).collect(), &dtypes)
     }
 
     /// The operation with this name; KeyError if there is none.

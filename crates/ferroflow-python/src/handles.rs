@@ -5,11 +5,12 @@ use crate::attr;
 use crate::error::{of_graph, wrong_value};
 use crate::graph::GraphCore;
 use crate::hooks::hooks;
+use crate::rewire::widen;
 use crate::wire;
 use ferroflow_graph::{Endpoint, NodeId};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 /// A node of a graph.
 #[pyclass(frozen, dict, weakref, name = "Operation", module = "ferroflow._ferroflow")]
@@ -146,6 +147,23 @@ impl PyOperation {
         let endpoint = tensor.endpoint;
         let mut graph = self.graph.borrow_mut(py);
         graph.update_input(self.id, index, endpoint).map_err(|e| of_graph(&e))
+    }
+
+    /// Adds inputs and replaces attributes; outputs that follow from the attributes are added.
+    fn _widen(
+        slf: &Bound<'_, Self>,
+        inputs: Vec<PyRef<'_, PyTensor>>,
+        attrs: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        let op = slf.get().graph.borrow(py).ir.node(slf.get().id).op.clone();
+        let mut values = Vec::new();
+        for (name, value) in attrs {
+            let name: String = name.extract()?;
+            let value = attr::from_python(py, op.attr(&name), &name, &value)?;
+            values.push((name, value));
+        }
+        widen(slf, inputs.iter().map(|t| t.endpoint).collect(), values)
     }
 
     /// An attribute as Python's value; raises ValueError if there is none.

@@ -10,6 +10,7 @@ mod body;
 mod command;
 mod constant;
 mod error;
+mod exit;
 mod graph;
 mod handles;
 mod hooks;
@@ -20,6 +21,7 @@ mod names;
 mod ops;
 mod py_func;
 mod reduce;
+mod rewire;
 mod server;
 mod session;
 mod wire;
@@ -47,6 +49,7 @@ fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(session::reset, module)?)?;
     module.add_function(wrap_pyfunction!(bfloat16::register_bfloat16, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
+    exit::register(module)?;
     reduce::register(module)?;
     Ok(())
 }

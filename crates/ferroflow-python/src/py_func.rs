@@ -1,6 +1,7 @@
 //! `tf.py_func`: nodes that call a function of the Python program in this process.
 
 use crate::array::{from_numpy, to_numpy};
+use crate::exit::attached;
 use crate::hooks::hooks;
 use ferroflow_core::{Code, Ctx, DType, Error, KernelBox, Result, Tensor, ensure, err};
 use ferroflow_graph::{Catalog, shape};
@@ -38,7 +39,7 @@ fn compute(ctx: &mut Ctx<'_>, token: &str, types: &[DType]) -> Result<()> {
     for i in 0..ctx.num_inputs() {
         inputs.push(ctx.input(i)?.clone());
     }
-    let outputs = Python::attach(|py| call(py, token, types, inputs).map_err(|e| failure(py, &e)))?;
+    let outputs = attached(|py| call(py, token, types, inputs).map_err(|e| failure(py, &e)))?;
     ensure!(
         outputs.len() == types.len(),
         InvalidArgument,

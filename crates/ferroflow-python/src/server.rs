@@ -1,12 +1,30 @@
 //! `tf.train.Server`: a server in threads of this process.
 
 use crate::error::status;
+use crate::exit::detached;
 use crate::ops;
 use ferroflow_cluster::{ClusterSpec, ServerOptions, Trust};
 use ferroflow_train::BackgroundServer;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::time::Duration;
+
+/// Logs to standard error: as `FERROFLOW_LOG` says, or else as `TF_CPP_MIN_LOG_LEVEL` does. A
+/// program that embeds this package may have installed another log before.
+fn log_to_stderr() {
+    let level = match std::env::var("TF_CPP_MIN_LOG_LEVEL").as_deref() {
+        Ok("0") | Err(_) => "info",
+        Ok("1") => "warn",
+        Ok("2") => "error",
+        Ok(_) => "off",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("FERROFLOW_LOG");
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_env_filter(filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level)));
+    let _ = log.try_init();
+}
 
 /// A running server.
 #[pyclass(frozen, module = "ferroflow._ferroflow")]
@@ -28,6 +46,13 @@ impl ServerCore {
         bind: Option<String>,
         cpus: u32,
     ) -> PyResult<ServerCore> {
+        log_to_stderr();
+        for jobs in cluster.split(';') {
+            let Some((job, addresses)) = jobs.split_once('=') else { continue };
+            let tasks: Vec<String> =
+                addresses.split(',').enumerate().map(|(i, at)| format!("{i} -> {at}")).collect();
+            tracing::info!("Initialize channels for job {job} -> {{{}}}", tasks.join(", "));
+        }
         let cluster = ClusterSpec::parse(cluster).map_err(|e| status(&e))?;
         let trust = Trust::from_env().map_err(|e| status(&e))?;
         let options = ServerOptions { bind, cpus, trust, ..ServerOptions::new(cluster, job, task) };
@@ -35,6 +60,7 @@ impl ServerCore {
             .detach(|| BackgroundServer::start_with(options, ops::catalog().clone()))
             .map_err(|e| status(&e))?;
         let target = server.target().to_string();
+        tracing::info!("Started server with target: {target}");
         Ok(ServerCore { target, serving: Mutex::new(Some(server)) })
     }
 
@@ -46,7 +72,7 @@ impl ServerCore {
     /// Waits until the process is asked to end.
     fn join(&self, py: Python<'_>) -> PyResult<()> {
         loop {
-            py.detach(|| std::thread::sleep(Duration::from_millis(100)));
+            detached(py, || std::thread::sleep(Duration::from_millis(100)));
             py.check_signals()?;
         }
     }
@@ -54,6 +80,6 @@ impl ServerCore {
     /// Stops the server. Running steps have a second to finish.
     fn stop(&self, py: Python<'_>) {
         let server = self.serving.lock().take();
-        py.detach(|| drop(server));
+        detached(py, || drop(server));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::array::{from_numpy, share_numpy, to_numpy};
 use crate::error::status;
+use crate::exit::detached;
 use crate::graph::GraphCore;
 use crate::handles::{PyOperation, PyTensor};
 use crate::ops;
@@ -99,7 +100,7 @@ impl SessionCore {
             return Ok(());
         }
         while self.sending.swap(true, Ordering::Acquire) {
-            py.detach(|| std::thread::sleep(Duration::from_micros(200)));
+            detached(py, || std::thread::sleep(Duration::from_micros(200)));
         }
         let result = self.send(py);
         self.sending.store(false, Ordering::Release);
@@ -146,7 +147,7 @@ impl SessionCore {
         };
         match &self.runner {
             Runner::Local(session) => {
-                let extended = py.detach(|| session.extend(&def, None));
+                let extended = detached(py, || session.extend(&def, None));
                 extended.map_err(|e| status(&e))?;
             }
             Runner::Remote(remote) => match remote.session() {
@@ -243,7 +244,7 @@ fn run_local(
         tell.1.notify_all();
     });
     let cancel = CancelToken::new();
-    let ended = py.detach(|| {
+    let ended = detached(py, || {
         let scope = InlineScope::new(ThreadKind::Network);
         start(&scope, cancel.clone(), done);
         drop(scope);
@@ -253,7 +254,7 @@ fn run_local(
         return answer.map_err(|e| status(&e));
     }
     loop {
-        if let Some(answer) = py.detach(|| take(&outcome)) {
+        if let Some(answer) = detached(py, || take(&outcome)) {
             return answer.map_err(|e| status(&e));
         }
         if let Some(limit) = timeout
@@ -265,7 +266,7 @@ fn run_local(
         if let Err(interrupt) = py.check_signals() {
             cancel.cancel(err!(Cancelled, "the step was interrupted"));
             // The step ends before the exception is raised: nothing runs behind the user's back.
-            py.detach(|| while take(&outcome).is_none() {});
+            detached(py, || while take(&outcome).is_none() {});
             return Err(interrupt);
         }
     }
@@ -290,7 +291,7 @@ fn wait_for<T: Send + 'static>(
     let task = runtime.spawn(async move { drop(tell.send(call.await)) });
     let told = Mutex::new(told);
     loop {
-        let received = py.detach(|| told.lock().recv_timeout(SIGNAL_INTERVAL));
+        let received = detached(py, || told.lock().recv_timeout(SIGNAL_INTERVAL));
         match received {
             Ok(value) => return Ok(value),
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
@@ -348,7 +349,7 @@ impl SessionCore {
                 ..SessionOptions::default()
             };
             let opened =
-                py.detach(|| TaskSession::new(local_task(cpus), &GraphDef::default(), options));
+                detached(py, || TaskSession::new(local_task(cpus), &GraphDef::default(), options));
             Runner::Local(Arc::new(opened.map_err(|e| status(&e))?))
         } else {
             let mut options =
@@ -413,7 +414,7 @@ impl SessionCore {
         let targets = targets.iter().map(|op| op.get().name.bind(py).to_string()).collect();
         let handle = match &self.runner {
             Runner::Local(session) => {
-                py.detach(|| session.partial_run_setup(feeds, fetches, targets))
+                detached(py, || session.partial_run_setup(feeds, fetches, targets))
             }
             Runner::Remote(remote) => {
                 let session = remote.open(py, GraphDef::default())?;
@@ -480,7 +481,7 @@ impl SessionCore {
         }
         match &self.runner {
             Runner::Local(session) => {
-                py.detach(|| session.close(Box::new(|| {})));
+                detached(py, || session.close(Box::new(|| {})));
                 Ok(())
             }
             Runner::Remote(remote) => match remote.session() {

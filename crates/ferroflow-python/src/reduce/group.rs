@@ -2,6 +2,7 @@
 
 use super::exception::raised;
 use super::handle::wait_for;
+use crate::exit::detached;
 use ferroflow_cluster::Trust;
 use ferroflow_collective::{
     ForeignTensor, Group, GroupAbort, GroupOptions, GroupThread, Membership, MessageLinks,
@@ -178,7 +179,7 @@ impl OrderedGroup {
         let listener = listener.and_then(|l| l.listener.lock().take());
         let messages = messages.listener.lock().take();
         let watched: Vec<GroupAbort> = watched.iter().map(|group| group.abort.clone()).collect();
-        let made = py.detach(|| -> Result<OrderedGroup> {
+        let made = detached(py, || -> Result<OrderedGroup> {
             let Some(messages) = messages else {
                 bail!(FailedPrecondition, "the listener for messages is in use");
             };
@@ -289,7 +290,7 @@ impl OrderedGroup {
         let (tensor, links) = self.message(py, values, &owner)?;
         let work = GroupWork::default();
         let state = work.state.clone();
-        py.detach(|| {
+        detached(py, || {
             links.send(to, address, tag, tensor, Box::new(move |r| state.fill(r, None)));
         });
         Ok(work)
@@ -308,7 +309,7 @@ impl OrderedGroup {
         let (tensor, links) = self.message(py, values, &owner)?;
         let work = GroupWork::default();
         let state = work.state.clone();
-        py.detach(|| {
+        detached(py, || {
             let from = source.as_ref().map(|(rank, address)| (*rank, address.as_str()));
             links.receive(from, tag, tensor, Box::new(move |r| state.fill(r, None)));
         });
@@ -328,7 +329,7 @@ impl OrderedGroup {
     /// Leaves the group, after all submitted calls.
     fn close(&self, py: Python<'_>) {
         let (thread, messages) = (self.thread.lock().take(), self.messages.lock().take());
-        py.detach(|| drop((thread, messages)));
+        detached(py, || drop((thread, messages)));
     }
 }
 

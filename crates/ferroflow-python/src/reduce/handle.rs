@@ -1,6 +1,7 @@
 //! Handles of submitted tensors.
 
 use super::exception::raised;
+use crate::exit::detached;
 use ferroflow_collective::{ForeignTensor, scale};
 use ferroflow_core::{Error, Result, err};
 use parking_lot::{Condvar, Mutex};
@@ -61,7 +62,7 @@ pub(super) fn wait_for(
     loop {
         let look = Instant::now() + LOOK;
         let until = end.map_or(look, |end| end.min(look));
-        if py.detach(|| wait_until(until)) {
+        if detached(py, || wait_until(until)) {
             return Ok(true);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
@@ -142,7 +143,7 @@ impl ReduceHandle {
                 let e = err!(DeadlineExceeded, "tensor {:?} was not complete in time", self.name);
                 return Err(raised(py, &e));
             }
-            drop(py.detach(|| self.settle()));
+            drop(detached(py, || self.settle()));
         }
         match &self.state.lock().ended {
             Some(Some(e)) => Err(raised(py, e)),

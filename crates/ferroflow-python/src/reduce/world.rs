@@ -2,6 +2,7 @@
 
 use super::exception::raised;
 use super::handle::{HandleSlot, ReduceHandle};
+use crate::exit::detached;
 use ferroflow_collective::{
     Collective, ForeignDone, ForeignTensor, ReduceOp, SubmitOptions, WireCompression, scale,
 };
@@ -67,7 +68,7 @@ fn init(
         config.engine.stall_warning = seconds(warning);
         config.engine.stall_deadline = seconds(deadline);
     }
-    let made = py.detach(|| -> Result<Job> {
+    let made = detached(py, || -> Result<Job> {
         let catalog = ferroflow_train::default_catalog();
         if elastic {
             let elastic = Elastic::meet(seat_from_env()?, config, &catalog)?;
@@ -77,7 +78,7 @@ fn init(
     });
     let job = made.map_err(|e| raised(py, &e))?;
     let old = JOB.write().replace(Arc::new(job));
-    py.detach(|| drop(old));
+    detached(py, || drop(old));
     Ok(())
 }
 
@@ -86,7 +87,7 @@ fn init(
 #[pyo3(signature = (finished=true))]
 fn shutdown(py: Python<'_>, finished: bool) {
     let job = JOB.write().take();
-    py.detach(|| {
+    detached(py, || {
         let Some(job) = job else { return };
         match job.elastic.lock().take() {
             Some(elastic) if finished => elastic.finish(),
@@ -186,7 +187,7 @@ fn submit(
         ));
     }
     if operation.prescale != 1.0 {
-        let scaled = py.detach(|| {
+        let scaled = detached(py, || {
             all.iter_mut()
                 .try_for_each(|(_, t, ..)| scale(t.dtype(), t.bytes_mut(), operation.prescale))
         });
@@ -236,14 +237,14 @@ pub(super) fn operation(
 #[pyfunction]
 fn join(py: Python<'_>) -> PyResult<usize> {
     let job = job(py)?;
-    py.detach(|| job.world.join()).map_err(|e| raised(py, &e))
+    detached(py, || job.world.join()).map_err(|e| raised(py, &e))
 }
 
 /// Makes a process set and returns its number.
 #[pyfunction]
 fn add_process_set(py: Python<'_>, ranks: Vec<usize>) -> PyResult<usize> {
     let job = job(py)?;
-    let made = py.detach(|| job.world.add_process_set(&ranks));
+    let made = detached(py, || job.world.add_process_set(&ranks));
     made.map(|set| set.number()).map_err(|e| raised(py, &e))
 }
 
@@ -252,7 +253,7 @@ fn add_process_set(py: Python<'_>, ranks: Vec<usize>) -> PyResult<usize> {
 #[pyo3(signature = (path=None))]
 fn set_timeline(py: Python<'_>, path: Option<PathBuf>) -> PyResult<()> {
     let job = job(py)?;
-    let set = py.detach(|| match path {
+    let set = detached(py, || match path {
         Some(path) => job.world.start_timeline(path),
         None => job.world.stop_timeline(),
     });
@@ -269,7 +270,7 @@ fn has_newcomers(py: Python<'_>) -> PyResult<bool> {
 #[pyfunction]
 fn reconnect(py: Python<'_>) -> PyResult<()> {
     let job = job(py)?;
-    let done = py.detach(|| match job.elastic.lock().as_mut() {
+    let done = detached(py, || match job.elastic.lock().as_mut() {
         Some(elastic) => elastic.reconnect(),
         None => bail!(
             FailedPrecondition,

@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 
+from ferroflow import _ferroflow
 from ferroflow.core._messages import message_class
 from ferroflow.python.framework import importer, ops
 
@@ -21,6 +22,9 @@ class FuncGraph(ops.Graph):
         self.inputs = []
         self.captures = []
         self._captured = {}
+        # What the function takes and returns, once it has been ended.
+        self.arguments = []
+        self.results = []
         self.seed = self.outer_graph.seed
         # Stateful conditions inside a body run with the body.
         self._functional_control_flow = True
@@ -45,6 +49,9 @@ class FuncGraph(ops.Graph):
             tensor_outside = outer.capture(tensor)
         else:
             tensor_outside = tensor
+        found = self._captured.get(id(tensor_outside))
+        if found is not None:
+            return found[1]
         with self.control_dependencies(None):
             scope, self._name_stack = self._name_stack, ""
             op = super().apply_op(
@@ -55,6 +62,7 @@ class FuncGraph(ops.Graph):
         if hasattr(tensor, "_handle_data"):
             inner._handle_data = tensor._handle_data
         self._captured[id(tensor)] = (tensor, inner)
+        self._captured[id(tensor_outside)] = (tensor_outside, inner)
         self.captures.append((tensor_outside, inner))
         return inner
 
@@ -111,10 +119,86 @@ class FuncGraph(ops.Graph):
                 for op in identities:
                     op._add_control_inputs([last])
         results = [op.outputs[0] for op in identities]
-        all_inputs = self.inputs + [inner for _, inner in self.captures]
+        self.arguments = self._all_arguments()
+        self.results = list(outputs)
         names = ["identity" if i == 0 else f"identity_{i}" for i in range(len(results))]
         controls = [] if identities else must_run
-        return self._to_function(self.name, all_inputs, results, names, controls, attrs)
+        return self._to_function(self.name, self.arguments, results, names, controls, attrs)
+
+    def _all_arguments(self):
+        """The arguments. Those of a body that was ended before keep their places."""
+        known = {id(t) for t in self.arguments}
+        found = self.inputs + [inner for _, inner in self.captures]
+        return self.arguments + [t for t in found if id(t) not in known]
+
+
+    def is_constant(self, tensor):
+        """Whether a tensor is the same in all iterations of the loop whose body this is."""
+        return any(a is tensor and r is tensor for a, r in zip(self.arguments, self.results))
+
+
+def bodies(graph):
+    """The bodies of the functions of a graph and of the graphs around it, by name."""
+    while isinstance(graph, FuncGraph):
+        graph = graph.outer_graph
+    return graph.__dict__.setdefault("_function_bodies", {})
+
+
+def from_definition(graph, name):
+    """The body of a function of a graph, built again from its definition."""
+    if not graph._has_function(name):
+        raise ValueError(f"The graph has no function '{name}'.")
+    definition = message_class("tensorflow.FunctionDef").FromString(graph._function_def(name))
+    root = graph
+    while isinstance(root, FuncGraph):
+        root = root.outer_graph
+    body = FuncGraph(name, graph)
+    arguments = [arg.name for arg in definition.signature.input_arg]
+    nodes = message_class("tensorflow.GraphDef")()
+    nodes.library.CopyFrom(root.as_graph_def().library)
+    for arg in definition.signature.input_arg:
+        node = nodes.node.add(name=arg.name, op="Placeholder")
+        node.attr["dtype"].type = arg.type
+        node.attr["shape"].shape.unknown_rank = True
+    first = {node.name: _first_outputs(graph, node) for node in definition.node_def}
+
+    def flat(text):
+        if text.startswith("^") or text in arguments:
+            return text
+        node, output, index = text.split(":")
+        return f"{node}:{first[node][output] + int(index)}"
+
+    for node in definition.node_def:
+        copied = nodes.node.add()
+        copied.CopyFrom(node)
+        del copied.input[:]
+        copied.input.extend(flat(text) for text in node.input)
+    with body.as_default():
+        importer.import_graph_def(nodes, name="")
+        returned = [flat(definition.ret[arg.name]) for arg in definition.signature.output_arg]
+        body.inputs = [body.get_tensor_by_name(f"{arg}:0") for arg in arguments]
+        body.arguments = list(body.inputs)
+        body.results = [body.get_tensor_by_name(r if ":" in r else f"{r}:0") for r in returned]
+    return body
+
+
+def _first_outputs(graph, node):
+    """The number of the first tensor of each output of a node."""
+    if graph._has_function(node.op):
+        definition = message_class("tensorflow.FunctionDef").FromString(graph._function_def(node.op))
+        outputs = definition.signature.output_arg
+    else:
+        outputs = message_class("tensorflow.OpDef").FromString(_ferroflow.op_def(node.op)).output_arg
+    first, number = {}, 0
+    for arg in outputs:
+        first[arg.name] = number
+        if arg.number_attr:
+            number += node.attr[arg.number_attr].i
+        elif arg.type_list_attr:
+            number += len(node.attr[arg.type_list_attr].list.type)
+        else:
+            number += 1
+    return first
 
 
 def copy_subgraph(tensor, name):

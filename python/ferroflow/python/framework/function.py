@@ -179,6 +179,7 @@ class Function:
             _in_order(body)
         data = bytes(body.finish(kept))
         graph._add_function_def(data)
+        func_graph.bodies(graph)[body.name] = body
         stateful = any(op._is_stateful and op.type != "Placeholder" for op in body.get_operations())
         inputs = inputs + [outside for outside, _ in body.captures]
         op = ops.apply_op(

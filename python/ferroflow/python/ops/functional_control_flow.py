@@ -58,6 +58,7 @@ def _same_captures(bodies):
 def _add(body, outputs):
     graph = ops.get_default_graph()
     graph._add_function_def(body.finish(outputs))
+    func_graph.bodies(graph)[body.name] = body
     return body.name
 
 
@@ -77,16 +78,50 @@ def cond(pred, true_fn, false_fn, strict, name):
         (true_body, original, true_out), (false_body, other, false_out) = results
         nest.assert_same_structure(original, other, check_types=False, expand_composites=True)
         _check_types(true_out, false_out)
-        inputs = _same_captures([true_body, false_body])
-        op_type = gen_ops.If if _has_state([true_body, false_body]) else gen_ops.StatelessIf
-        names = [_add(true_body, true_out), _add(false_body, false_out)]
-        found = op_type(pred, inputs, [t.dtype for t in true_out], names[0], names[1],
-                        output_shapes=_common_shapes([true_out, false_out]), name=scope)
-        outputs, op = _results(found, true_out)
+        outputs, op = add_if(pred, [true_body, false_body], [true_out, false_out], scope)
         result = _packed(original, outputs, op)
         if not strict and isinstance(result, (list, tuple)) and len(result) == 1:
             return result[0]
         return result
+
+
+def add_if(pred, bodies, outputs, name):
+    """The op If of two bodies and the tensors that they return: (its outputs, the op)"""
+    inputs = _same_captures(bodies)
+    op_type = gen_ops.If if _has_state(bodies) else gen_ops.StatelessIf
+    names = [_add(body, out) for body, out in zip(bodies, outputs)]
+    found = op_type(pred, inputs, [t.dtype for t in outputs[0]], names[0], names[1],
+                    output_shapes=_common_shapes(outputs), name=name)
+    return _results(found, outputs[0])
+
+
+def add_case(branch_index, bodies, outputs, name):
+    """The op Case of bodies and the tensors that they return: (its outputs, the op)"""
+    inputs = _same_captures(bodies)
+    op_type = gen_ops.Case if _has_state(bodies) else gen_ops.StatelessCase
+    names = [_add(body, out) for body, out in zip(bodies, outputs)]
+    found = op_type(branch_index, inputs, [t.dtype for t in outputs[0]], names,
+                    output_shapes=_common_shapes(outputs), name=name)
+    return _results(found, outputs[0])
+
+
+def add_call(body, outputs):
+    """The op PartitionedCall of a body and the tensors that it returns: its outputs."""
+    kinds = [t.dtype.base_dtype for t in outputs]
+    op_type = "StatefulPartitionedCall" if _has_state([body]) else "PartitionedCall"
+    inputs = [outside for outside, _ in body.captures]
+    op = ops.apply_op(op_type, None, [inputs], {"Tout": kinds, "f": _add(body, outputs)})
+    for made, inside in zip(op.outputs, outputs):
+        made.set_shape(inside.get_shape())
+    return op.outputs
+
+
+def add_while(cond, body, start, shapes, parallel_iterations, name):
+    """The op While of two bodies, each with the tensors that it returns: its outputs."""
+    op_type = gen_ops.While if _has_state([cond[0], body[0]]) else gen_ops.StatelessWhile
+    names = [_add(*cond), _add(*body)]
+    return op_type(start, names[0], names[1], output_shapes=shapes,
+                   parallel_iterations=parallel_iterations, name=name)
 
 
 def _results(found, wanted):
@@ -129,12 +164,7 @@ def indexed_case(branch_index, functions, name):
                                        expand_composites=True)
             _check_types(branches[0][2], tensors)
         bodies = [b for b, _, _ in branches]
-        inputs = _same_captures(bodies)
-        op_type = gen_ops.Case if _has_state(bodies) else gen_ops.StatelessCase
-        names = [_add(b, t) for b, _, t in branches]
-        found = op_type(branch_index, inputs, [t.dtype for t in branches[0][2]], names,
-                        output_shapes=_common_shapes([t for _, _, t in branches]), name=scope)
-        outputs, op = _results(found, branches[0][2])
+        outputs, op = add_case(branch_index, bodies, [t for _, _, t in branches], scope)
         return _packed(branches[0][1], outputs, op)
 
 
@@ -169,12 +199,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                              (len(start), len(body_out)))
         captured = _same_captures([cond_graph, body_graph])
         body_out += [inner for _, inner in body_graph.captures]
-        op_type = gen_ops.While if _has_state([cond_graph, body_graph]) else (
-            gen_ops.StatelessWhile)
-        names = [_add(cond_graph, cond_out), _add(body_graph, body_out)]
-        found = op_type(start + captured, names[0], names[1],
-                        output_shapes=shapes + [t.get_shape() for t in captured],
-                        parallel_iterations=parallel_iterations, name=scope)
+        found = add_while((cond_graph, cond_out), (body_graph, body_out), start + captured,
+                          shapes + [t.get_shape() for t in captured], parallel_iterations, scope)
         outputs = [array_ops.identity(t) for t in found[:len(start)]]
         leaves = [tensor_array_ops.with_flow(o, t) for o, t in zip(
             nest.flatten(converted, expand_composites=True), outputs)]

@@ -18,6 +18,8 @@ IndexedSlices = indexed_slices.IndexedSlices
 _TRAINABLE = (dtypes.float16, dtypes.float32, dtypes.float64, dtypes.bfloat16, dtypes.complex64,
               dtypes.complex128, dtypes.resource, dtypes.variant)
 
+_TRAINABLE_NUMBERS = [int(t.as_datatype_enum) for t in _TRAINABLE]
+
 
 @export("AggregationMethod")
 class AggregationMethod:
@@ -117,24 +119,18 @@ class _Backprop:
 
     def _pending(self, to_ops, from_ops):
         """The ops between xs and ys, with how many of their consumers are still to be done."""
-        reached = set()
-        queue = collections.deque(from_ops)
-        while queue:
-            op = queue.popleft()
-            if op not in reached:
-                reached.add(op)
-                for output in op.outputs:
-                    if is_trainable(output):
-                        queue.extend(output.consumers())
-        reachable = {op for op in to_ops if op in reached}
+        graph = to_ops[0].graph if to_ops else self.graph
+        reached = graph._dependents([op for op in from_ops if op.graph is graph],
+                                    _TRAINABLE_NUMBERS)
+        reachable = {op for op in to_ops if reached[op._id]}
         between, order = set(), []
         queue = collections.deque(to_ops)
         while queue:
             op = queue.popleft()
-            if op in reached:
+            if reached[op._id]:
+                reached[op._id] = False
                 between.add(op)
                 order.append(op)
-                reached.remove(op)
                 for x in op.inputs:
                     queue.append(x.op)
         if any(control_flow_util.is_loop_exit(op) for op in order):
@@ -217,8 +213,10 @@ class _Backprop:
             return getattr(called, "python_grad_func", None), called
 
     def _call(self, op, function, called, out_grads):
+        keeps_none = getattr(function, "takes_none", False)
         for i, grad in enumerate(out_grads):
-            if not isinstance(grad, (ops.Tensor, IndexedSlices)) and not grad and (
+            if not keeps_none and not isinstance(
+                    grad, (ops.Tensor, IndexedSlices)) and not grad and (
                     (function is None and called is not None) or is_trainable(op.outputs[i])):
                 out_grads[i] = self._zeros(op, i)
         with ops.name_scope(op.name + "_grad"):

@@ -18,7 +18,7 @@ not_differentiable(
 
 def _source(tensor):
     """The scope of the `gradients` call that `tensor` belongs to: it names the gradient array."""
-    parts = tensor.name.split("/")
+    parts = getattr(tensor.graph, "gradient_source", tensor.name).split("/")
     at = [i for i, x in enumerate(parts) if x.startswith("gradients")]
     if not at:
         raise ValueError("Expected op/tensor name to start with gradients (excluding scope), got: "
