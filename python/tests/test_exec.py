@@ -47,6 +47,94 @@ class ExecTest(unittest.TestCase):
         self.assertEqual(found.stdout, "42 True\n")
 
 
+class RunTest(unittest.TestCase):
+    """Programs that the command starts: alone, and as tasks of a cluster."""
+
+    def run_program(self, text, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "program.py"), "w", encoding="utf-8") as f:
+                f.write(textwrap.dedent(text))
+            command = [sys.executable, "-m", "ferroflow", "run", *words, "--", sys.executable, "program.py"]
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+            return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=env, timeout=120)
+
+    def test_a_program_alone_needs_no_flag(self):
+        found = self.run_program(
+            """
+            import os, sys
+            import tensorflow as tf
+            if hasattr(tf, "compat"):
+                tf = tf.compat.v1
+                tf.disable_v2_behavior()
+            v = tf.Variable(3.0)
+            with tf.Session() as sess:
+                sess.run(tf.global_variables_initializer())
+                tf.train.Saver().save(sess, "./model.ckpt")
+                print(sess.run(v * 2), os.path.exists("model.ckpt.index"), flush=True)
+            with tf.Session() as sess:
+                try:
+                    sess.run(v)
+                except tf.errors.FailedPreconditionError:
+                    sys.exit(7)
+            """
+        )
+        self.assertEqual(found.returncode, 7, found.stderr)
+        self.assertEqual(found.stdout, "6.0 True\n")
+
+    PS_PROGRAM = """
+        import ferroflow.compat.v1 as tf
+        flags = tf.app.flags
+        flags.DEFINE_string("job_name", "", "")
+        flags.DEFINE_integer("task_index", -1, "")
+        flags.DEFINE_string("ps_hosts", "192.0.2.1:1", "")
+        flags.DEFINE_string("worker_hosts", "192.0.2.2:1,192.0.2.3:1", "")
+        flags.DEFINE_integer("steps", 20, "")
+        FLAGS = flags.FLAGS
+        cluster = tf.train.ClusterSpec({"ps": FLAGS.ps_hosts.split(","), "worker": FLAGS.worker_hosts.split(",")})
+        server = tf.train.Server(cluster, job_name=FLAGS.job_name, task_index=FLAGS.task_index)
+        with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+            step = tf.train.get_or_create_global_step()
+            add = tf.assign_add(step, 1)
+        with tf.train.MonitoredTrainingSession(server.target, is_chief=FLAGS.task_index == 0) as sess:
+            for _ in range(FLAGS.steps):
+                last = sess.run(add)
+        print("task %d of %d ended at %d" % (FLAGS.task_index, cluster.num_tasks("worker"), last > 0), flush=True)
+        import os
+        os._exit(0)
+    """
+
+    @unittest.skipUnless(
+        os.access(os.path.join(os.path.dirname(sys.executable), "ferroflow"), os.X_OK),
+        "the command `ferroflow` is not installed beside this Python",
+    )
+    def test_tasks_get_their_flags_and_their_servers(self):
+        for serve in ("ps", "all"):
+            with self.subTest(serve=serve):
+                found = self.run_program(self.PS_PROGRAM, "--ps", "1", "--workers", "2", "--serve", serve)
+                self.assertEqual(found.returncode, 0, found.stderr)
+                for task in (0, 1):
+                    self.assertIn(f"[worker {task}] task {task} of 2 ended at 1", found.stdout)
+
+
+class ExitTest(unittest.TestCase):
+    def test_a_thread_that_runs_a_step_does_not_disturb_the_end(self):
+        program = """
+            import threading, time
+            import ferroflow.compat.v1 as tf
+            queue = tf.FIFOQueue(1, tf.float32)
+            get = queue.dequeue()
+            sess = tf.Session()
+            for _ in range(3):
+                threading.Thread(target=lambda: sess.run(get), daemon=True).start()
+            print(sess.run(queue.size()), flush=True)
+        """
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        command = [sys.executable, "-c", textwrap.dedent(program)]
+        for _ in range(3):
+            found = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+            self.assertEqual((found.returncode, found.stdout, found.stderr), (0, "0\n", ""))
+
+
 class ServerTest(unittest.TestCase):
     def test_a_session_runs_on_a_server_in_the_process(self):
         with tf.Graph().as_default():

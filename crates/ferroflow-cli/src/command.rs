@@ -6,6 +6,7 @@ mod bench;
 mod command_doc;
 mod credentials;
 mod devices;
+mod exec;
 mod inspect;
 mod launch;
 mod limit_flags;
@@ -39,6 +40,7 @@ enum Verb {
     Server(server::Args),
     Serve(Box<serve::Args>),
     Run(run::Args),
+    Exec(exec::Args),
     Certs(credentials::Args),
     Proxy(proxy::Args),
     Plan(plan::Args),
@@ -96,6 +98,7 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         Verb::Serve(args) => serve::run(*args),
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
+        Verb::Exec(args) => exec::run(args),
         Verb::Certs(args) => credentials::run(args),
         Verb::Proxy(args) => proxy::run(args),
         Verb::ReduceServer(_) => run::summing::serve(),

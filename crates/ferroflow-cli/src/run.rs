@@ -5,16 +5,18 @@ mod cluster;
 mod discovery;
 mod elastic;
 mod environment;
+mod hook;
 mod hosts;
 pub mod ports;
 mod secrets;
 mod shortage;
+pub mod single;
 pub mod summing;
 
+pub use hook::Client;
 pub use hosts::Host;
 
 use crate::launch::{Guard, Process, RemoteShell, launch};
-use clap::ArgGroup;
 use ferroflow::Result;
 use ferroflow_identity::rank_role;
 use hosts::{hosts, in_address, invalid, places, slots};
@@ -23,10 +25,17 @@ use secrets::JobSecrets;
 /// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun
 /// do
 ///
+/// With neither -np, --workers nor -H: one program. If it uses TensorFlow, its sessions without a
+/// target run on a Ferroflow server in the current folder, each with variables of its own. Ops that
+/// Ferroflow does not run are listed before the first step. Where TensorFlow is not installed, the
+/// package ferroflow takes its place.
+///
 /// With --workers: a cluster of parameter servers and workers. This command runs the parameter
 /// servers, and the workers run the program. Each process gets its place in the cluster in
-/// TF_CONFIG, as TensorFlow programs expect. When the workers have exited, the launcher stops the
-/// parameter servers.
+/// TF_CONFIG, as TensorFlow programs expect. Programs that define the flags --job_name,
+/// --task_index, --ps_hosts and --worker_hosts get those too. With --serve all, tf.train.Server
+/// uses the server that this command runs for the task. When the workers have exited, the launcher
+/// stops the parameter servers.
 ///
 /// With -np, or -H alone: ranks of an all-reduce job. Each process gets its place in
 /// FERROFLOW_RANK, FERROFLOW_SIZE, FERROFLOW_LOCAL_RANK, FERROFLOW_LOCAL_SIZE, FERROFLOW_ADDRESS
@@ -48,14 +57,14 @@ use secrets::JobSecrets;
 /// If the job leaves this host, the launcher makes a CA for it and gives each process a certificate
 /// in FERROFLOW_CREDENTIALS: all connections of the job use mutual TLS.
 #[derive(clap::Args)]
-#[command(group(ArgGroup::new("processes").required(true).multiple(true)
-    .args(["np", "workers", "hosts"])))]
-#[command(after_help = "Examples:\n  ferroflow run --ps 1 --workers 2 -- python train.py\n  \
+#[command(
+    after_help = "Examples:\n  ferroflow run -- python train.py\n  ferroflow run --ps 1 --workers 2 -- python train.py\n  \
     ferroflow run --ps 1 --workers 3 -H hosta:2,hostb:2 -- python train.py\n  \
     ferroflow run -np 4 -- python train.py\n  \
     ferroflow run -H hosta:2,me@hostb:2 -x PYTHONPATH -- ./train\n  \
     ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
-    ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train")]
+    ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train"
+)]
 pub struct Args {
     /// Ranks to start; -np N is accepted too [default: one per slot of -H]
     #[arg(short = 'n', long = "np", value_name = "N")]
@@ -75,6 +84,9 @@ pub struct Args {
     /// Which tasks this command runs servers for
     #[arg(long, value_enum, default_value_t = Serve::Ps, requires = "workers")]
     serve: Serve,
+    /// Library that builds the graphs of a program that imports TensorFlow
+    #[arg(long, value_enum, default_value_t = Client::Auto, conflicts_with = "np")]
+    client: Client,
     /// Hosts with their slots, for example hosta:2,user@hostb:2,[fd00::7]:2; reached with --rsh
     #[arg(short = 'H', long, value_name = "HOST:SLOTS,…")]
     hosts: Option<String>,
@@ -171,15 +183,27 @@ pub fn run(args: Args) -> Result<()> {
         job.iter_mut().for_each(|p| drop(p.env.splice(0..0, passed_on.iter().cloned())));
         job
     };
+    if np.is_none() && args.workers.is_none() {
+        return exit_with(single::run(&args.program, args.client, &passed_on)?);
+    }
     let code = match np {
         Some(np) if args.is_elastic() => {
             let plan = elastic::Plan::new(&args, np)?;
             elastic::run(elastic::Plan { env: passed_on, ..plan }, &shell)
         }
         Some(np) => launch(with_passed_on(ranks(&args, np)?), &shell, Guard::start()),
-        None => launch(with_passed_on(cluster::processes(&args, &shell)?), &shell, Guard::start()),
+        None => {
+            let hook = hook::Hook::write()?;
+            let job = cluster::processes(&args, &shell, &hook)?;
+            launch(with_passed_on(job), &shell, Guard::start())
+        }
     };
-    match code? {
+    exit_with(code?)
+}
+
+/// Ends this process with the exit code of the job, unless that is success.
+fn exit_with(code: u8) -> Result<()> {
+    match code {
         0 => Ok(()),
         code => std::process::exit(code.into()),
     }
@@ -252,6 +276,7 @@ pub mod tests {
             chief: false,
             evaluator: false,
             serve: Serve::Ps,
+            client: Client::Auto,
             hosts: hosts.map(Into::into),
             rsh: None,
             pass_on: Vec::new(),
@@ -278,20 +303,19 @@ pub mod tests {
     }
 
     #[test]
-    fn a_job_without_processes_names_every_way_to_give_some() {
+    fn a_program_needs_no_other_word() {
         #[derive(clap::Parser)]
         struct Line {
             #[command(flatten)]
             args: Args,
         }
         let parse = |words: &[&str]| <Line as clap::Parser>::try_parse_from(words);
-        let error = parse(&["run", "--", "p"]).map(|line| line.args.np).unwrap_err().to_string();
-        for option in ["--np", "--workers", "--hosts"] {
-            assert!(error.contains(option), "no {option} in {error}");
-        }
+        let alone = parse(&["run", "--", "p"]).map(|line| line.args).unwrap();
+        assert!(alone.np.is_none() && alone.workers.is_none() && alone.hosts.is_none());
         for some in [["--np", "2"], ["--workers", "2"], ["-H", "a:2"]] {
             assert!(parse(&["run", some[0], some[1], "--", "p"]).is_ok(), "{some:?}");
         }
+        assert!(parse(&["run", "--ps", "1", "--", "p"]).is_err(), "--ps needs --workers");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Places the tasks of a parameter-server job on hosts and builds the environment of each process.
 
 use super::address::address_of;
+use super::hook::Hook;
 use super::hosts::{Host, hosts, in_address, invalid, places};
 use super::ports;
 use super::secrets::JobSecrets;
@@ -32,7 +33,7 @@ impl Task {
 }
 
 /// The processes of a job, servers first.
-pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
+pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Process>> {
     let mut tasks = tasks_of(args)?;
     let mut hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
     for (task, (host, _)) in tasks.iter_mut().zip(places(&hosts, usize::MAX)) {
@@ -53,7 +54,19 @@ pub fn processes(args: &Args, shell: &RemoteShell) -> Result<Vec<Process>> {
         addresses.push(address);
     }
     let secrets = JobSecrets::new(spans, args.insecure)?;
-    describe(args, &tasks, &hosts, spans.then_some(&addresses), &secrets)
+    let mut all = describe(args, &tasks, &hosts, spans.then_some(&addresses), &secrets)?;
+    // The folder of the hook is on this host only.
+    let here = all.iter_mut().filter(|p| p.host.is_none() && env_has(p, "TF_CONFIG"));
+    for process in here {
+        let client = env_has(process, "FERROFLOW_TARGET").then_some(args.client);
+        process.env.extend(hook.env(client)?);
+        process.env.push(("FERROFLOW_TASK_FLAGS".into(), "1".into()));
+    }
+    Ok(all)
+}
+
+fn env_has(process: &Process, name: &str) -> bool {
+    process.env.iter().any(|(n, _)| n == name)
 }
 
 /// All tasks, not yet placed: parameter servers, then workers, then the evaluator.
@@ -209,7 +222,8 @@ mod tests {
 
     fn job(line: &str) -> Result<Vec<Process>> {
         let words = std::iter::once("run").chain(line.split(' ')).chain(["--", "prog", "arg"]);
-        processes(&Line::try_parse_from(words).unwrap().args, &RemoteShell::new("false"))
+        let args = Line::try_parse_from(words).unwrap().args;
+        processes(&args, &RemoteShell::new("false"), &Hook::write().unwrap())
     }
 
     fn config(process: &Process) -> Value {

@@ -10,6 +10,8 @@ import os
 import sys
 import textwrap
 
+from ferroflow import _task_flags
+
 
 class Error(Exception):
     """The base class of all errors of flags."""
@@ -325,7 +327,8 @@ class FlagValues:
         """Parses a command line; returns the arguments that are no flags, the program's name first."""
         if not argv:
             raise ValueError("argv cannot be an empty list, and must contain the program name as the first element.")
-        rest = self._parse(_with_flag_files(list(argv[1:])), known_only)
+        words = _task_flags.filled(list(argv[1:]), self.__contains__)
+        rest = self._parse(_with_flag_files(words), known_only)
         self.mark_as_parsed()
         self.validate_all_flags()
         return [argv[0]] + rest

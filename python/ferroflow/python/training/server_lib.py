@@ -3,6 +3,7 @@
 import os
 
 from ferroflow import _ferroflow
+from ferroflow import _redirect
 from ferroflow.core._messages import message_class
 from ferroflow.python.framework import errors_impl
 from ferroflow.python.util import compat
@@ -162,6 +163,10 @@ class Server:
         if self._core is not None:
             return
         definition = self._server_def
+        running = _redirect.running_target(definition.job_name, definition.task_index)
+        if running:
+            self._core = _redirect.Running(running)
+            return
         cluster = ClusterSpec(definition.cluster)
         counts = definition.default_session_config.device_count
         try:
