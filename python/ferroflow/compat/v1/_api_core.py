@@ -5,7 +5,7 @@ NAMES = {
         "Graph GraphKeys Operation Tensor RegisterGradient NotDifferentiable NoGradient add_to_collection "
         "add_to_collections get_collection get_collection_ref colocate_with container control_dependencies device "
         "name_scope op_scope get_default_graph get_default_session reset_default_graph init_scope "
-        "register_tensor_conversion_function convert_to_tensor=convert_to_tensor "
+        "no_gradient register_tensor_conversion_function convert_to_tensor=convert_to_tensor "
         "executing_eagerly convert_to_tensor_or_indexed_slices"
     ),
     "ferroflow.python.framework.dtypes": (
@@ -13,7 +13,10 @@ NAMES = {
         "uint16 uint32 uint64 bool string resource variant qint8 quint8 qint16 quint16 qint32 QUANTIZED_DTYPES "
         "dtypes.DType=DType dtypes.as_dtype=as_dtype dtypes.float32=float32 dtypes.float64=float64 dtypes.int32=int32 "
         "dtypes.int64=int64 dtypes.string=string dtypes.bool=bool dtypes.uint8=uint8 dtypes.float16=float16 "
-        "dtypes.complex64=complex64 dtypes.complex128=complex128"
+        "dtypes.complex64=complex64 dtypes.complex128=complex128 dtypes.bfloat16=bfloat16 dtypes.half=half "
+        "dtypes.double=double dtypes.int8=int8 dtypes.int16=int16 dtypes.uint16=uint16 dtypes.uint32=uint32 "
+        "dtypes.uint64=uint64 dtypes.qint8=qint8 dtypes.quint8=quint8 dtypes.qint16=qint16 dtypes.quint16=quint16 "
+        "dtypes.qint32=qint32 dtypes.resource=resource dtypes.variant=variant dtypes.QUANTIZED_DTYPES=QUANTIZED_DTYPES"
     ),
     "ferroflow.python.framework.tensor_shape": "TensorShape Dimension dimension_value dimension_at_index "
     "compat.dimension_value=dimension_value compat.dimension_at_index=dimension_at_index",
@@ -23,7 +26,7 @@ NAMES = {
     "get_static_value=constant_value contrib.util.make_tensor_proto=make_tensor_proto "
     "contrib.util.make_ndarray=MakeNdarray contrib.util.constant_value=constant_value",
     "ferroflow.python.framework.importer": "import_graph_def graph_util.import_graph_def=import_graph_def",
-    "ferroflow.python.framework.random_seed": "set_random_seed random.set_random_seed=set_random_seed get_seed",
+    "ferroflow.python.framework.random_seed": "set_random_seed random.set_random_seed=set_random_seed get_seed random.get_seed=get_seed",
     "ferroflow.python.framework.indexed_slices": "IndexedSlices IndexedSlicesValue",
     "ferroflow.python.framework.sparse_tensor": "SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor "
     "sparse.SparseTensor=SparseTensor",
@@ -48,7 +51,7 @@ NAMES = {
     "ferroflow.python.client.session": "Session InteractiveSession",
     "ferroflow.core.messages": (
         "ConfigProto GPUOptions OptimizerOptions GraphOptions RunOptions RunMetadata GraphDef NodeDef AttrValue "
-        "HistogramProto Event LogMessage SessionLog Summary SummaryMetadata MetaGraphDef NameAttrList "
+        "HistogramProto Event LogMessage SessionLog Summary SummaryMetadata MetaGraphDef NameAttrList TensorInfo "
         "summary.Event=Event summary.Summary=Summary summary.SummaryDescription=SummaryDescription "
         "summary.SessionLog=SessionLog summary.TaggedRunMetadata=TaggedRunMetadata "
         "train.Example=Example train.SequenceExample=SequenceExample train.Feature=Feature train.Features=Features "

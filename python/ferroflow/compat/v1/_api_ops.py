@@ -4,6 +4,24 @@
 """
 
 NAMES = {
+    "ferroflow.python.framework.graph_util": (
+        "graph_util.convert_variables_to_constants=convert_variables_to_constants "
+        "graph_util.extract_sub_graph=extract_sub_graph "
+        "graph_util.must_run_on_cpu=must_run_on_cpu "
+        "graph_util.remove_training_nodes=remove_training_nodes "
+        "graph_util.tensor_shape_from_node_def_name=tensor_shape_from_node_def_name"
+    ),
+    "ferroflow.python.layers.arg_scope": (
+        "contrib.framework.add_arg_scope=add_arg_scope "
+        "contrib.framework.arg_scope=arg_scope "
+        "contrib.framework.arg_scoped_arguments=arg_scoped_arguments "
+        "contrib.framework.current_arg_scope=current_arg_scope "
+        "contrib.framework.has_arg_scope=has_arg_scope "
+        "contrib.slim.add_arg_scope=add_arg_scope contrib.slim.arg_scope=arg_scope "
+        "contrib.slim.arg_scoped_arguments=arg_scoped_arguments "
+        "contrib.slim.current_arg_scope=current_arg_scope "
+        "contrib.slim.has_arg_scope=has_arg_scope"
+    ),
     "ferroflow.python.layers.base": (
         "layers.Layer=Layer"
     ),
@@ -16,7 +34,29 @@ NAMES = {
         "contrib.layers.variance_scaling_initializer=variance_scaling_initializer "
         "contrib.layers.xavier_initializer=xavier_initializer "
         "contrib.layers.xavier_initializer_conv2d=xavier_initializer "
-        "contrib.training.HParams=HParams"
+        "contrib.slim.conv2d=conv2d contrib.slim.flatten=flatten "
+        "contrib.slim.fully_connected=fully_connected "
+        "contrib.slim.l1_regularizer=l1_regularizer "
+        "contrib.slim.l2_regularizer=l2_regularizer contrib.slim.max_pool2d=max_pool2d "
+        "contrib.slim.one_hot_encoding=one_hot_encoding "
+        "contrib.slim.xavier_initializer=xavier_initializer "
+        "contrib.slim.xavier_initializer_conv2d=xavier_initializer"
+    ),
+    "ferroflow.python.layers.contrib_more_layers": (
+        "contrib.layers.apply_regularization=apply_regularization "
+        "contrib.layers.avg_pool2d=avg_pool2d contrib.layers.batch_norm=batch_norm "
+        "contrib.layers.conv2d_transpose=conv2d_transpose "
+        "contrib.layers.convolution2d_transpose=conv2d_transpose "
+        "contrib.layers.dropout=dropout contrib.layers.embed_sequence=embed_sequence "
+        "contrib.layers.l1_l2_regularizer=l1_l2_regularizer "
+        "contrib.layers.layer_norm=layer_norm contrib.layers.repeat=repeat "
+        "contrib.layers.softmax=softmax contrib.layers.stack=stack "
+        "contrib.layers.sum_regularizer=sum_regularizer contrib.layers.unit_norm=unit_norm "
+        "contrib.seq2seq.sequence_loss=sequence_loss contrib.slim.avg_pool2d=avg_pool2d "
+        "contrib.slim.batch_norm=batch_norm contrib.slim.conv2d_transpose=conv2d_transpose "
+        "contrib.slim.dropout=dropout contrib.slim.layer_norm=layer_norm "
+        "contrib.slim.repeat=repeat contrib.slim.softmax=softmax contrib.slim.stack=stack "
+        "contrib.slim.unit_norm=unit_norm"
     ),
     "ferroflow.python.layers.convolutional": (
         "layers.AveragePooling2D=AveragePooling2D layers.Conv1D=Conv1D layers.Conv2D=Conv2D "
@@ -117,6 +157,41 @@ NAMES = {
         "linalg.tensor_diag_part=tensor_diag_part matrix_diag matrix_diag_part "
         "matrix_set_diag"
     ),
+    "ferroflow.python.ops.distributions.discrete": (
+        "contrib.distributions.Bernoulli=Bernoulli "
+        "contrib.distributions.Categorical=Categorical "
+        "contrib.distributions.Multinomial=Multinomial distributions.Bernoulli=Bernoulli "
+        "distributions.Categorical=Categorical distributions.Multinomial=Multinomial"
+    ),
+    "ferroflow.python.ops.distributions.distribution": (
+        "contrib.distributions.Distribution=Distribution "
+        "contrib.distributions.FULLY_REPARAMETERIZED=FULLY_REPARAMETERIZED "
+        "contrib.distributions.NOT_REPARAMETERIZED=NOT_REPARAMETERIZED "
+        "contrib.distributions.ReparameterizationType=ReparameterizationType "
+        "distributions.Distribution=Distribution "
+        "distributions.FULLY_REPARAMETERIZED=FULLY_REPARAMETERIZED "
+        "distributions.NOT_REPARAMETERIZED=NOT_REPARAMETERIZED "
+        "distributions.ReparameterizationType=ReparameterizationType"
+    ),
+    "ferroflow.python.ops.distributions.kullback_leibler": (
+        "contrib.distributions.RegisterKL=RegisterKL "
+        "contrib.distributions.kl_divergence=kl_divergence "
+        "distributions.RegisterKL=RegisterKL distributions.kl_divergence=kl_divergence"
+    ),
+    "ferroflow.python.ops.distributions.normal": (
+        "contrib.distributions.Laplace=Laplace "
+        "contrib.distributions.MultivariateNormalDiag=MultivariateNormalDiag "
+        "contrib.distributions.Normal=Normal contrib.distributions.StudentT=StudentT "
+        "contrib.distributions.Uniform=Uniform distributions.Laplace=Laplace "
+        "distributions.Normal=Normal distributions.StudentT=StudentT "
+        "distributions.Uniform=Uniform"
+    ),
+    "ferroflow.python.ops.distributions.positive": (
+        "contrib.distributions.Beta=Beta contrib.distributions.Dirichlet=Dirichlet "
+        "contrib.distributions.Exponential=Exponential contrib.distributions.Gamma=Gamma "
+        "distributions.Beta=Beta distributions.Dirichlet=Dirichlet "
+        "distributions.Exponential=Exponential distributions.Gamma=Gamma"
+    ),
     "ferroflow.python.ops.embedding_ops": (
         "nn.embedding_lookup=embedding_lookup "
         "nn.embedding_lookup_sparse=embedding_lookup_sparse "
@@ -129,6 +204,20 @@ NAMES = {
     ),
     "ferroflow.python.ops.gradients_impl": (
         "AggregationMethod UnconnectedGradients gradients hessians"
+    ),
+    "ferroflow.python.ops.image_color_ops": (
+        "image.adjust_gamma=adjust_gamma image.adjust_hue=adjust_hue "
+        "image.adjust_jpeg_quality=adjust_jpeg_quality "
+        "image.adjust_saturation=adjust_saturation image.decode_image=decode_image "
+        "image.draw_bounding_boxes=draw_bounding_boxes image.encode_png=encode_png "
+        "image.image_gradients=image_gradients image.is_jpeg=is_jpeg "
+        "image.random_hue=random_hue image.random_jpeg_quality=random_jpeg_quality "
+        "image.random_saturation=random_saturation image.rgb_to_yiq=rgb_to_yiq "
+        "image.rgb_to_yuv=rgb_to_yuv "
+        "image.sample_distorted_bounding_box=sample_distorted_bounding_box "
+        "image.sobel_edges=sobel_edges image.yiq_to_rgb=yiq_to_rgb "
+        "image.yuv_to_rgb=yuv_to_rgb io.decode_image=decode_image io.encode_png=encode_png "
+        "io.is_jpeg=is_jpeg"
     ),
     "ferroflow.python.ops.image_ops": (
         "image.ResizeMethod=ResizeMethod image.adjust_brightness=adjust_brightness "
@@ -147,6 +236,20 @@ NAMES = {
         "image.resize_images=resize_images "
         "image.resize_nearest_neighbor=resize_nearest_neighbor "
         "image.rgb_to_grayscale=rgb_to_grayscale image.total_variation=total_variation"
+    ),
+    "ferroflow.python.ops.image_shape_ops": (
+        "image.central_crop=central_crop "
+        "image.combined_non_max_suppression=combined_non_max_suppression "
+        "image.extract_glimpse=extract_glimpse "
+        "image.non_max_suppression_overlaps=non_max_suppression_overlaps "
+        "image.non_max_suppression_padded=non_max_suppression_padded "
+        "image.non_max_suppression_with_scores=non_max_suppression_with_scores "
+        "image.pad_to_bounding_box=pad_to_bounding_box image.psnr=psnr "
+        "image.resize_image_with_crop_or_pad=resize_image_with_crop_or_pad "
+        "image.resize_image_with_pad=resize_image_with_pad "
+        "image.resize_with_crop_or_pad=resize_image_with_crop_or_pad image.rot90=rot90 "
+        "image.ssim=ssim image.ssim_multiscale=ssim_multiscale "
+        "image.transpose=transpose_image image.transpose_image=transpose_image"
     ),
     "ferroflow.python.ops.init_ops": (
         "constant_initializer=Constant glorot_normal_initializer=GlorotNormal "
@@ -173,6 +276,9 @@ NAMES = {
         "linalg.slogdet=slogdet linalg.svd=svd "
         "linalg.triangular_solve=matrix_triangular_solve matrix_solve_ls "
         "matrix_triangular_solve norm self_adjoint_eig self_adjoint_eigvals svd"
+    ),
+    "ferroflow.python.ops.logging_ops": (
+        "Print print=print_v2 strings.format=string_format"
     ),
     "ferroflow.python.ops.losses": (
         "losses.Reduction=Reduction losses.absolute_difference=absolute_difference "
@@ -237,6 +343,21 @@ NAMES = {
         "metrics.root_mean_squared_error=root_mean_squared_error "
         "metrics.true_negatives=true_negatives metrics.true_positives=true_positives"
     ),
+    "ferroflow.python.ops.nn_more_ops": (
+        "dequantize fingerprint io.serialize_tensor=serialize_tensor "
+        "math.bessel_i0=bessel_i0 math.bessel_i0e=bessel_i0e math.bessel_i1=bessel_i1 "
+        "math.bessel_i1e=bessel_i1e nn.atrous_conv2d_transpose=atrous_conv2d_transpose "
+        "nn.avg_pool_v2=avg_pool_v2 nn.compute_average_loss=compute_average_loss "
+        "nn.conv1d_transpose=conv1d_transpose nn.conv_transpose=conv_transpose "
+        "nn.depthwise_conv2d_backprop_filter=depthwise_conv2d_backprop_filter "
+        "nn.depthwise_conv2d_backprop_input=depthwise_conv2d_backprop_input "
+        "nn.depthwise_conv2d_native_backprop_filter=depthwise_conv2d_backprop_filter "
+        "nn.depthwise_conv2d_native_backprop_input=depthwise_conv2d_backprop_input "
+        "nn.dilation2d=dilation2d nn.erosion2d=erosion2d "
+        "nn.fractional_avg_pool=fractional_avg_pool "
+        "nn.fractional_max_pool=fractional_max_pool nn.max_pool_v2=max_pool_v2 "
+        "nn.scale_regularization_loss=scale_regularization_loss serialize_tensor"
+    ),
     "ferroflow.python.ops.nn_ops": (
         "linalg.l2_normalize=l2_normalize math.in_top_k=in_top_k "
         "math.l2_normalize=l2_normalize math.log_softmax=log_softmax math.softmax=softmax "
@@ -253,6 +374,19 @@ NAMES = {
         "nn.moments=moments nn.normalize_moments=normalize_moments "
         "nn.sufficient_statistics=sufficient_statistics "
         "nn.weighted_moments=weighted_moments"
+    ),
+    "ferroflow.python.ops.numeric_checks": (
+        "add_check_numerics_ops assert_near assert_proper_iterable assert_same_float_dtype "
+        "debugging.assert_all_finite=verify_tensor_all_finite "
+        "debugging.assert_near=assert_near "
+        "debugging.assert_proper_iterable=assert_proper_iterable "
+        "debugging.assert_same_float_dtype=assert_same_float_dtype "
+        "debugging.is_non_decreasing=is_non_decreasing "
+        "debugging.is_strictly_increasing=is_strictly_increasing histogram_fixed_width_bins "
+        "is_non_decreasing is_strictly_increasing lbeta "
+        "math.is_non_decreasing=is_non_decreasing "
+        "math.is_strictly_increasing=is_strictly_increasing math.lbeta=lbeta "
+        "verify_tensor_all_finite"
     ),
     "ferroflow.python.ops.op_exports": (
         "acosh=acosh approx_top_k=approx_top_k arg_max=arg_max arg_min=arg_min "
@@ -403,8 +537,27 @@ NAMES = {
         "random_gamma random_normal random_poisson random_shuffle random_uniform "
         "truncated_normal"
     ),
+    "ferroflow.python.ops.ranking_metrics": (
+        "metrics.average_precision_at_k=average_precision_at_k "
+        "metrics.false_negatives_at_thresholds=false_negatives_at_thresholds "
+        "metrics.false_positives_at_thresholds=false_positives_at_thresholds "
+        "metrics.mean_cosine_distance=mean_cosine_distance metrics.mean_iou=mean_iou "
+        "metrics.mean_per_class_accuracy=mean_per_class_accuracy "
+        "metrics.precision_at_k=precision_at_k "
+        "metrics.precision_at_top_k=precision_at_top_k metrics.recall_at_k=recall_at_k "
+        "metrics.recall_at_top_k=recall_at_top_k "
+        "metrics.sensitivity_at_specificity=sensitivity_at_specificity "
+        "metrics.sparse_average_precision_at_k=average_precision_at_k "
+        "metrics.sparse_precision_at_k=precision_at_k "
+        "metrics.specificity_at_sensitivity=specificity_at_sensitivity "
+        "metrics.true_negatives_at_thresholds=true_negatives_at_thresholds "
+        "metrics.true_positives_at_thresholds=true_positives_at_thresholds"
+    ),
     "ferroflow.python.ops.raw_ops": (
         "raw_ops=*"
+    ),
+    "ferroflow.python.ops.raw_rnn": (
+        "nn.raw_rnn=raw_rnn"
     ),
     "ferroflow.python.ops.reduction_ops": (
         "argmax argmin count_nonzero cumprod cumsum math.argmax=argmax math.argmin=argmin "
@@ -444,8 +597,45 @@ NAMES = {
         "nn.nce_loss=nce_loss nn.sampled_softmax_loss=sampled_softmax_loss "
         "nn.uniform_candidate_sampler=uniform_candidate_sampler"
     ),
+    "ferroflow.python.ops.sequence_parsing": (
+        "deserialize_many_sparse io.deserialize_many_sparse=deserialize_many_sparse "
+        "io.parse_sequence_example=parse_sequence_example "
+        "io.parse_single_sequence_example=parse_single_sequence_example "
+        "io.serialize_many_sparse=serialize_many_sparse "
+        "io.serialize_sparse=serialize_sparse parse_single_sequence_example "
+        "serialize_many_sparse serialize_sparse"
+    ),
+    "ferroflow.python.ops.session_handles": (
+        "delete_session_tensor get_session_handle get_session_tensor"
+    ),
+    "ferroflow.python.ops.sets_ops": (
+        "sets.difference=set_difference sets.intersection=set_intersection "
+        "sets.set_difference=set_difference sets.set_intersection=set_intersection "
+        "sets.set_size=set_size sets.set_union=set_union sets.size=set_size "
+        "sets.union=set_union"
+    ),
+    "ferroflow.python.ops.signal_ops": (
+        "signal.dct=dct signal.fftshift=fftshift signal.frame=frame "
+        "signal.hamming_window=hamming_window signal.hann_window=hann_window "
+        "signal.idct=idct signal.ifftshift=ifftshift signal.inverse_stft=inverse_stft "
+        "signal.inverse_stft_window_fn=inverse_stft_window_fn signal.irfft2d=irfft2d "
+        "signal.irfft3d=irfft3d signal.irfft=irfft "
+        "signal.linear_to_mel_weight_matrix=linear_to_mel_weight_matrix "
+        "signal.mfccs_from_log_mel_spectrograms=mfccs_from_log_mel_spectrograms "
+        "signal.overlap_and_add=overlap_and_add signal.rfft2d=rfft2d signal.rfft3d=rfft3d "
+        "signal.rfft=rfft signal.stft=stft spectral.dct=dct spectral.idct=idct "
+        "spectral.irfft2d=irfft2d spectral.irfft3d=irfft3d spectral.irfft=irfft "
+        "spectral.rfft2d=rfft2d spectral.rfft3d=rfft3d spectral.rfft=rfft"
+    ),
     "ferroflow.python.ops.slicing": (
         "slice strided_slice"
+    ),
+    "ferroflow.python.ops.sparse_more_ops": (
+        "sparse.cross=sparse_cross sparse.cross_hashed=sparse_cross_hashed "
+        "sparse.expand_dims=sparse_expand_dims sparse.eye=sparse_eye "
+        "sparse.from_dense=from_dense sparse.merge=sparse_merge "
+        "sparse.reset_shape=sparse_reset_shape sparse.to_indicator=sparse_to_indicator "
+        "sparse_merge sparse_reset_shape sparse_to_indicator"
     ),
     "ferroflow.python.ops.sparse_ops": (
         "sparse.add=sparse_add sparse.concat=sparse_concat "
@@ -480,6 +670,9 @@ NAMES = {
         "strings.substr=substr strings.to_hash_bucket=string_to_hash_bucket "
         "strings.to_number=string_to_number substr"
     ),
+    "ferroflow.python.ops.template": (
+        "make_template"
+    ),
     "ferroflow.python.ops.tensor_array_ops": (
         "TensorArray"
     ),
@@ -501,6 +694,10 @@ NAMES = {
     ),
     "ferroflow.python.ops.while_loop": (
         "while_loop"
+    ),
+    "ferroflow.python.platform.numeric_gradient": (
+        "test.compute_gradient=compute_gradient "
+        "test.compute_gradient_error=compute_gradient_error"
     ),
     "ferroflow.python.training.learning_rate_decay": (
         "train.cosine_decay=cosine_decay train.cosine_decay_restarts=cosine_decay_restarts "

@@ -40,6 +40,6 @@ NAMES = {
     "sysconfig.get_include=get_include sysconfig.get_compile_flags=get_compile_flags sysconfig.get_link_flags=get_link_flags",
     "ferroflow.python.platform.test": " ".join(f"test.{n}={n}" for n in _TEST),
     "ferroflow.python.framework.function": "function",
-    "ferroflow.python.ops.script_ops": "py_func numpy_function",
+    "ferroflow.python.ops.script_ops": "py_func py_function numpy_function",
     "ferroflow.python.training.server_lib": "train.Server=Server train.ClusterSpec=ClusterSpec",
 }

@@ -110,9 +110,25 @@ NAMES = {
         "saved_model.loader.maybe_saved_model_directory=maybe_saved_model_directory"
     ),
     "ferroflow.python.saved_model.simple_save": "saved_model.simple_save=simple_save",
-    "ferroflow.python.saved_model.constants": "saved_model.constants=*",
-    "ferroflow.python.saved_model.tag_constants": "saved_model.tag_constants=*",
-    "ferroflow.python.saved_model.signature_constants": "saved_model.signature_constants=*",
+    "ferroflow.python.saved_model.constants": "saved_model.constants=* "
+    + _under(
+        "saved_model",
+        "ASSETS_DIRECTORY ASSETS_KEY DEBUG_DIRECTORY LEGACY_INIT_OP_KEY MAIN_OP_KEY SAVED_MODEL_FILENAME_PB "
+        "SAVED_MODEL_FILENAME_PBTXT SAVED_MODEL_SCHEMA_VERSION VARIABLES_DIRECTORY VARIABLES_FILENAME",
+    ),
+    "ferroflow.python.saved_model.tag_constants": "saved_model.tag_constants=* "
+    + _under("saved_model", "GPU SERVING TPU TRAINING"),
+    "ferroflow.python.saved_model.signature_constants": "saved_model.signature_constants=* "
+    + _under(
+        "saved_model",
+        "CLASSIFY_INPUTS CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES CLASSIFY_OUTPUT_SCORES "
+        "DEFAULT_SERVING_SIGNATURE_DEF_KEY PREDICT_INPUTS PREDICT_METHOD_NAME PREDICT_OUTPUTS REGRESS_INPUTS "
+        "REGRESS_METHOD_NAME REGRESS_OUTPUTS",
+    ),
+    "ferroflow.python.util.nest": _under(
+        "nest", "assert_same_structure flatten is_nested map_structure pack_sequence_as"
+    )
+    + " contrib.framework.nest=*",
     "ferroflow.python.saved_model.main_op": "saved_model.main_op=*",
     "ferroflow.python.saved_model.signature_def_utils": (
         _under(

@@ -1,7 +1,8 @@
-"""The pieces of `tf.contrib.layers` and `tf.contrib.training` that programs lean on."""
+"""The pieces of `tf.contrib.layers` and `tf.contrib.slim` that programs lean on."""
 
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
+from ferroflow.python.layers.arg_scope import add_arg_scope
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import convolution_ops
 from ferroflow.python.ops import gen_ops
@@ -13,7 +14,8 @@ from ferroflow.python.ops import variable_scope
 from ferroflow.python.util.api import export
 
 
-@export("contrib.layers.xavier_initializer", "contrib.layers.xavier_initializer_conv2d")
+@export("contrib.layers.xavier_initializer", "contrib.layers.xavier_initializer_conv2d",
+        "contrib.slim.xavier_initializer", "contrib.slim.xavier_initializer_conv2d")
 def xavier_initializer(uniform=True, seed=None, dtype=dtypes.float32):
     """Scales with the average of the number of inputs and outputs."""
     return init_ops.VarianceScaling(
@@ -29,7 +31,7 @@ def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=
         distribution="uniform" if uniform else "truncated_normal", seed=seed, dtype=dtype)
 
 
-@export("contrib.layers.l2_regularizer")
+@export("contrib.layers.l2_regularizer", "contrib.slim.l2_regularizer")
 def l2_regularizer(scale, scope=None):
     if scale < 0.0:
         raise ValueError("Setting a scale less than 0 on a regularizer: %g." % scale)
@@ -43,7 +45,7 @@ def l2_regularizer(scale, scope=None):
     return l2
 
 
-@export("contrib.layers.l1_regularizer")
+@export("contrib.layers.l1_regularizer", "contrib.slim.l1_regularizer")
 def l1_regularizer(scale, scope=None):
     if scale < 0.0:
         raise ValueError("Setting a scale less than 0 on a regularizer: %g" % scale)
@@ -75,7 +77,8 @@ def _variable(name, shape, initializer, regularizer, trainable, collections):
         trainable=trainable, collections=names + list(collections or []))
 
 
-@export("contrib.layers.fully_connected")
+@export("contrib.layers.fully_connected", "contrib.slim.fully_connected")
+@add_arg_scope
 def fully_connected(inputs, num_outputs, activation_fn=gen_ops.Relu, normalizer_fn=None,
                     normalizer_params=None, weights_initializer=xavier_initializer(),
                     weights_regularizer=None, biases_initializer=init_ops.zeros_initializer(),
@@ -101,7 +104,8 @@ def fully_connected(inputs, num_outputs, activation_fn=gen_ops.Relu, normalizer_
         return outputs
 
 
-@export("contrib.layers.conv2d", "contrib.layers.convolution2d")
+@export("contrib.layers.conv2d", "contrib.layers.convolution2d", "contrib.slim.conv2d")
+@add_arg_scope
 def conv2d(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data_format=None, rate=1,
            activation_fn=gen_ops.Relu, normalizer_fn=None, normalizer_params=None,
            weights_initializer=xavier_initializer(), weights_regularizer=None,
@@ -126,7 +130,8 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data_form
         return outputs
 
 
-@export("contrib.layers.max_pool2d")
+@export("contrib.layers.max_pool2d", "contrib.slim.max_pool2d")
+@add_arg_scope
 def max_pool2d(inputs, kernel_size, stride=2, padding="VALID", data_format="NHWC",
                outputs_collections=None, scope=None):
     with ops.name_scope(scope, "MaxPool2D", [inputs]):
@@ -135,7 +140,8 @@ def max_pool2d(inputs, kernel_size, stride=2, padding="VALID", data_format="NHWC
         return outputs
 
 
-@export("contrib.layers.flatten")
+@export("contrib.layers.flatten", "contrib.slim.flatten")
+@add_arg_scope
 def flatten(inputs, outputs_collections=None, scope=None):
     with ops.name_scope(scope, "Flatten", [inputs]):
         from ferroflow.python.layers import core
@@ -144,7 +150,8 @@ def flatten(inputs, outputs_collections=None, scope=None):
         return outputs
 
 
-@export("contrib.layers.one_hot_encoding")
+@export("contrib.layers.one_hot_encoding", "contrib.slim.one_hot_encoding")
+@add_arg_scope
 def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0, outputs_collections=None,
                      scope=None):
     with ops.name_scope(scope, "OneHotEncoding", [labels, num_classes]) as name:
@@ -153,45 +160,3 @@ def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0, outputs_c
             labels = math_ops.cast(labels, dtypes.int64)
         return array_ops.one_hot(labels, num_classes, on_value=on_value, off_value=off_value,
                                  name=name)
-
-
-@export("contrib.training.HParams")
-class HParams:
-    """Named hyperparameters; `parse("a=1,b=x")` overrides them."""
-
-    def __init__(self, **kwargs):
-        self._values = {}
-        for name, value in kwargs.items():
-            self.add_hparam(name, value)
-
-    def add_hparam(self, name, value):
-        if name in self._values:
-            raise ValueError("Hyperparameter name is reserved: %s" % name)
-        self._values[name] = value
-        setattr(self, name, value)
-
-    def set_hparam(self, name, value):
-        old = self._values[name]
-        if isinstance(old, bool):
-            value = value if isinstance(value, bool) else str(value).lower() in ("true", "1")
-        elif old is not None and not isinstance(value, type(old)):
-            value = type(old)(value)
-        self._values[name] = value
-        setattr(self, name, value)
-
-    def parse(self, values):
-        for part in filter(None, values.split(",")):
-            name, _, value = part.partition("=")
-            if name.strip() not in self._values:
-                raise ValueError("Unknown hyperparameter type for %s" % name)
-            self.set_hparam(name.strip(), value.strip())
-        return self
-
-    def values(self):
-        return dict(self._values)
-
-    def get(self, key, default=None):
-        return self._values.get(key, default)
-
-    def __contains__(self, key):
-        return key in self._values

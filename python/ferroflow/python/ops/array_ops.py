@@ -9,6 +9,7 @@ from ferroflow.python.framework import sparse_tensor
 from ferroflow.python.framework import tensor_shape
 from ferroflow.python.framework import tensor_util
 from ferroflow.python.ops import gen_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.util.api import deprecated_alias, export
 
 convert = ops.convert_to_tensor
@@ -506,3 +507,5 @@ from ferroflow.python.ops.gather_ops import (  # noqa: E402,F401
 from ferroflow.python.ops.masking_ops import (  # noqa: E402,F401
     edit_distance, one_hot, pad, sequence_mask)
 from ferroflow.python.ops.slicing import slice, strided_slice  # noqa: E402,F401
+
+__getattr__ = module_names.fallback(__name__)

@@ -5,6 +5,7 @@ from ferroflow.python.framework import indexed_slices
 from ferroflow.python.framework import ops
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.util.api import export
 
 IndexedSlices = indexed_slices.IndexedSlices
@@ -124,5 +125,7 @@ def Assert(condition, data, summarize=None, name=None):
 
 from ferroflow.python.ops.cond import case, cond, switch_case  # noqa: E402,F401
 from ferroflow.python.ops.while_loop import while_loop  # noqa: E402,F401
+
+__getattr__ = module_names.fallback(__name__)
 
 tuple = tuple_of  # noqa: A001

@@ -9,6 +9,7 @@ from ferroflow.python.framework import indexed_slices
 from ferroflow.python.framework import ops
 from ferroflow.python.framework import sparse_tensor
 from ferroflow.python.ops import gen_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.util.api import export
 
 convert = ops.convert_to_tensor
@@ -514,3 +515,5 @@ from ferroflow.python.ops.reduction_ops import (  # noqa: E402,F401
     argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_logsumexp, reduce_all, reduce_any,
     reduce_euclidean_norm, reduce_logsumexp, reduce_max, reduce_mean, reduce_min, reduce_prod,
     reduce_std, reduce_sum, reduce_variance, reduced_shape)
+
+__getattr__ = module_names.fallback(__name__)

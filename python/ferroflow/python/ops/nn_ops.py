@@ -11,6 +11,7 @@ from ferroflow.python.framework import random_seed
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops import math_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.ops import random_ops
 from ferroflow.python.util.api import deprecated_alias, export
 
@@ -261,3 +262,5 @@ from ferroflow.python.ops.convolution_ops import (  # noqa: E402,F401
 from ferroflow.python.ops.normalization_ops import (  # noqa: E402,F401
     batch_normalization, fused_batch_norm, moments)
 from ferroflow.python.ops.pooling_ops import avg_pool, max_pool, pool  # noqa: E402,F401
+
+__getattr__ = module_names.fallback(__name__)

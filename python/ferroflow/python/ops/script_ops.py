@@ -70,3 +70,44 @@ def py_func(func, inp, Tout, stateful=True, name=None):  # pylint: disable=inval
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):  # pylint: disable=invalid-name
     return py_func_common(func, inp, Tout, stateful, name)
+
+
+class _Value(np.ndarray):
+    """An array with the methods of an eager tensor that functions use."""
+
+    def numpy(self):
+        return np.asarray(self)
+
+    def get_shape(self):
+        from ferroflow.python.framework import tensor_shape
+
+        return tensor_shape.TensorShape(self.shape)
+
+
+def _as_value(array):
+    array = np.asarray(array)
+    return array.view(_Value) if array.dtype != object or array.ndim else _Text(array.item())
+
+
+class _Text(bytes):
+    """A text with the methods of an eager tensor."""
+
+    dtype = dtypes.string
+    shape = ()
+
+    def numpy(self):
+        return bytes(self)
+
+
+def py_function(func=None, inp=None, Tout=None, name=None):  # pylint: disable=invalid-name
+    """Like `py_func`, for a function that takes eager tensors: their arrays have `numpy()`."""
+
+    def call_with_values(*arrays):
+        found = func(*[_as_value(a) for a in arrays])
+        if isinstance(found, (list, tuple)):
+            return [np.asarray(x) if isinstance(x, _Value) else x for x in found]
+        return np.asarray(found) if isinstance(found, _Value) else found
+
+    if not callable(func):
+        raise ValueError(f"Expected func to be callable. Received func={func} of type {type(func)}.")
+    return py_func_common(call_with_values, inp, Tout, True, name or "EagerPyFunc")

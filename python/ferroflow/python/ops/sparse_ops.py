@@ -8,8 +8,11 @@ from ferroflow.python.framework import tensor_util
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops import math_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.ops import reduction_ops
 from ferroflow.python.util.api import deprecated_alias, export
+
+__getattr__ = module_names.fallback(__name__)
 
 SparseTensor = sparse_tensor.SparseTensor
 

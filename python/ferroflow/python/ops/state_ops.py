@@ -3,7 +3,10 @@
 from ferroflow.python.framework import ops
 from ferroflow.python.framework import tensor_shape
 from ferroflow.python.ops import gen_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.util.api import export
+
+__getattr__ = module_names.fallback(__name__)
 
 
 def variable_op_v2(shape, dtype, name="Variable", container="", shared_name=""):

@@ -5,7 +5,10 @@ from ferroflow.python.framework import ops
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops import math_ops
+from ferroflow.python.ops import module_names
 from ferroflow.python.util.api import deprecated_alias, export
+
+__getattr__ = module_names.fallback(__name__)
 
 
 @export("reduce_join", "strings.reduce_join")

@@ -1,0 +1,64 @@
+"""`tf.contrib`: layers, slim and their default arguments."""
+
+import unittest
+
+import numpy as np
+
+import ferroflow.compat.v1 as tf
+
+slim = tf.contrib.slim
+
+
+class ContribTest(unittest.TestCase):
+    def setUp(self):
+        tf.reset_default_graph()
+
+    def test_a_network_in_scopes_of_arguments(self):
+        x, training = tf.placeholder(tf.float32, [2, 16, 16, 3]), tf.placeholder(tf.bool, [])
+        normalized = {"is_training": training, "updates_collections": None}
+        with slim.arg_scope([slim.conv2d, slim.fully_connected], weights_regularizer=slim.l2_regularizer(1e-3),
+                            normalizer_fn=slim.batch_norm, normalizer_params=normalized):
+            with slim.arg_scope([slim.conv2d], stride=2):
+                net = slim.conv2d(x, 8, [3, 3], scope="c1")
+                net = slim.repeat(net, 2, slim.conv2d, 8, [3, 3], scope="c2")
+            net = slim.fully_connected(slim.flatten(slim.max_pool2d(net, [2, 2])), 10, scope="fc")
+        logits = slim.fully_connected(slim.dropout(net, 0.5, is_training=training), 4, activation_fn=None, scope="out")
+        self.assertEqual([v.op.name for v in tf.trainable_variables()],
+                         ["c1/weights", "c1/BatchNorm/beta", "c2/c2_1/weights", "c2/c2_1/BatchNorm/beta", "c2/c2_2/weights",
+                          "c2/c2_2/BatchNorm/beta", "fc/weights", "fc/BatchNorm/beta", "out/weights", "out/biases"])
+        self.assertEqual(len(tf.losses.get_regularization_losses()), 4)
+        self.assertEqual(tf.get_collection(tf.GraphKeys.UPDATE_OPS), [])
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            before = sess.run("c1/BatchNorm/moving_mean:0")
+            self.assertEqual(sess.run(logits, {x: np.ones([2, 16, 16, 3]), training: True}).shape, (2, 4))
+            self.assertTrue(np.any(sess.run("c1/BatchNorm/moving_mean:0") != before))
+
+    def test_a_function_without_a_scope_of_arguments_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "add_arg_scope"):
+            with slim.arg_scope([tf.nn.relu], name="x"):
+                pass
+
+    def test_transposed_convolutions_and_normalized_layers(self):
+        x = tf.constant(np.random.RandomState(0).rand(2, 8, 8, 3).astype(np.float32))
+        grown = tf.contrib.layers.conv2d_transpose(x, 5, 4, 2)
+        flat = tf.contrib.layers.layer_norm(tf.reshape(x, [2, -1]))
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            grown, flat = sess.run([grown, flat])
+        self.assertEqual(grown.shape, (2, 16, 16, 5))
+        np.testing.assert_allclose(flat.mean(1), [0, 0], atol=1e-4)
+        np.testing.assert_allclose(flat.std(1), [1, 1], rtol=1e-3)
+
+    def test_the_loss_of_sequences(self):
+        logits = tf.constant(np.random.RandomState(0).rand(2, 3, 4).astype(np.float32))
+        targets, weights = tf.constant([[0, 1, 2], [3, 0, 1]]), tf.constant([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+        loss = tf.contrib.seq2seq.sequence_loss(logits, targets, weights)
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+        with tf.Session() as sess:
+            found, wanted = sess.run([loss, tf.reduce_sum(each * weights) / 5.0])
+        self.assertAlmostEqual(found, wanted, places=5)
+
+
+if __name__ == "__main__":
+    unittest.main()
