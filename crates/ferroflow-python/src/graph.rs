@@ -269,6 +269,13 @@ pub fn create<'py>(
             }
         }
     }
+    if !is_node_name(&node.name) {
+        return Err(wrong_value(format!(
+            "'{}' is not a valid node name: names begin with a letter, a digit or a dot and have no \
+             characters but those and _ / \\ > -",
+            node.name
+        )));
+    }
     let refs = reference_inputs(&graph.borrow(), &node);
     let id = graph.borrow_mut().add_node(node).map_err(|e| of_graph(&e))?;
     let op = publish(graph, id)?;
@@ -280,6 +287,13 @@ pub fn create<'py>(
         colocate(graph, id, first, &refs)?;
     }
     Ok(op)
+}
+
+/// Whether TensorFlow accepts a name of a node.
+fn is_node_name(name: &str) -> bool {
+    let first = |c: u8| c.is_ascii_alphanumeric() || c == b'.';
+    let rest = |c: u8| first(c) || matches!(c, b'_' | b'/' | b'\\' | b'>' | b'-');
+    name.bytes().next().is_some_and(first) && name.bytes().all(rest)
 }
 
 /// The nodes whose references a new node takes: it must be where they are.

@@ -218,7 +218,22 @@ def _initial_value(initializer, from_value, shape, dtype, partition_info):
         if partition_info is not None and _names(call, "partition_info"):
             kwargs["partition_info"] = partition_info
         return functools.partial(initializer, shape.as_list(), **kwargs), dtype.base_dtype
+    if _needs_arguments(initializer):
+        raise ValueError("The shape %s of a new variable is not fully defined: its initializer must be "
+                         "a tensor or a function without arguments, not %r" % (shape, initializer))
     return initializer, None
+
+
+def _needs_arguments(function):
+    """Whether a function cannot be called without arguments."""
+    if not callable(function):
+        return False
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+               for p in parameters)
 
 
 def _names(function, argument):

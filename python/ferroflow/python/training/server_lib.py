@@ -168,6 +168,8 @@ class Server:
             self._core = _redirect.Running(running)
             return
         cluster = ClusterSpec(definition.cluster)
+        if definition.job_name not in cluster.jobs:
+            raise errors_impl.InternalError(None, None, f'Job "{definition.job_name}" was not defined in cluster')
         counts = definition.default_session_config.device_count
         try:
             self._core = _ferroflow.ServerCore(

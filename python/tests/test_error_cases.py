@@ -1,0 +1,140 @@
+"""Mistakes in programs: each raises an exception of TensorFlow's class."""
+
+import os
+import sys
+import threading
+import unittest
+
+import numpy as np
+
+import ferroflow.compat.v1 as tf
+
+
+def _session_run(make):
+    """Builds a fetch and feeds, and runs them."""
+    tf.constant(0, name="there")
+    fetch, feeds = make()
+    with tf.Session() as sess:
+        sess.run(fetch, feeds)
+
+
+def _other_graph():
+    with tf.Graph().as_default():
+        return tf.constant(1)
+
+
+def _closed():
+    x = tf.constant(1)
+    sess = tf.Session()
+    sess.close()
+    sess.run(x)
+
+
+def _unfeedable():
+    x = tf.placeholder(tf.float32)
+    tf.get_default_graph().prevent_feeding(x)
+    return x * 2.0, {x: 1.0}
+
+
+def _fed(dtype, shape, value):
+    def make():
+        x = tf.placeholder(dtype, shape)
+        return x, {x: value}
+    return make
+
+
+def _reused(shape):
+    tf.get_variable("a", [1])
+    with tf.variable_scope("", reuse=True):
+        tf.get_variable("a", shape)
+
+
+CASES = {
+    "wrong dtypes": (TypeError, lambda: tf.constant(1) + tf.constant(1.0)),
+    "wrong dtypes of a product": (TypeError, lambda: tf.matmul(tf.ones([2, 2]), tf.ones([2, 2], tf.float64))),
+    "wrong shapes": (ValueError, lambda: tf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))),
+    "shapes that do not broadcast": (ValueError, lambda: tf.ones([2]) + tf.ones([3])),
+    "a name with a space": (ValueError, lambda: tf.constant(1, name="a b")),
+    "a name with an underscore in front": (ValueError, lambda: tf.placeholder(tf.float32, name="_x")),
+    "lists of unequal length": (ValueError, lambda: tf.constant([[1, 2], [3]])),
+    "a text as a number": (TypeError, lambda: tf.constant("a", dtype=tf.float32)),
+    "a feed of an unfeedable tensor": (ValueError, lambda: _session_run(_unfeedable)),
+    "a feed of a wrong shape": (ValueError, lambda: _session_run(_fed(tf.float32, [2], [1, 2, 3]))),
+    "a feed of a text": (ValueError, lambda: _session_run(_fed(tf.float32, None, "a"))),
+    "a missing feed": (tf.errors.InvalidArgumentError, lambda: _session_run(lambda: (tf.placeholder(tf.float32) + 1, None))),
+    "a feed by a missing name": (TypeError, lambda: _session_run(lambda: (tf.constant(1), {"nope:0": 1}))),
+    "a fetch of None": (TypeError, lambda: _session_run(lambda: (None, None))),
+    "a fetch by a missing name": (ValueError, lambda: _session_run(lambda: ("nope", None))),
+    "a fetch of another graph": (ValueError, lambda: _session_run(lambda: (_other_graph(), None))),
+    "a closed session": (RuntimeError, _closed),
+    "a finalized graph": (RuntimeError, lambda: (tf.get_default_graph().finalize(), tf.constant(1))),
+    "a missing tensor": (KeyError, lambda: tf.get_default_graph().get_tensor_by_name("x:0")),
+    "a missing operation": (KeyError, lambda: tf.get_default_graph().get_operation_by_name("x")),
+    "a variable twice": (ValueError, lambda: (tf.get_variable("a", [1]), tf.get_variable("a", [1]))),
+    "a reused variable of another shape": (ValueError, lambda: _reused([2])),
+    "a variable without a shape": (ValueError, lambda: tf.get_variable("a")),
+    "a variable of a partial shape": (ValueError, lambda: tf.get_variable("a", [None, 2])),
+    "an uninitialized variable": (tf.errors.FailedPreconditionError, lambda: _session_run(lambda: (tf.Variable(1.0), None))),
+    "nothing to minimize": (ValueError, lambda: tf.train.GradientDescentOptimizer(1.0).minimize(tf.constant(1.0))),
+    "a tensor as a bool": (TypeError, lambda: bool(tf.constant(True))),
+    "a session that is missing": (ValueError, lambda: tf.constant(1).eval()),
+    "branches of other types": (ValueError, lambda: tf.cond(tf.constant(True), lambda: 1, lambda: 1.0)),
+    "a loop variable that grows": (ValueError, lambda: tf.while_loop(
+        lambda i, x: i < 3, lambda i, x: (i + 1, tf.concat([x, x], 0)), [0, tf.ones([2])])),
+    "an index that is too large": (tf.errors.InvalidArgumentError, lambda: _session_run(lambda: (
+        tf.gather(tf.placeholder_with_default([1.0], [None]), [7]), None))),
+    "a server of a missing job": (tf.errors.InternalError, lambda: tf.train.Server(
+        {"a": ["localhost:1"]}, job_name="b", task_index=0)),
+    "a name that does not exist": (AttributeError, lambda: tf.no_such_name),
+    "an unknown dtype": (TypeError, lambda: tf.as_dtype("foo")),
+}
+
+
+class ErrorCaseTest(unittest.TestCase):
+    def test_each_mistake_has_its_exception(self):
+        for name, (kind, make) in CASES.items():
+            with self.subTest(name), tf.Graph().as_default():
+                with self.assertRaises(kind):
+                    make()
+
+    def test_threads_get_their_own_errors(self):
+        x = tf.placeholder(tf.int32, [])
+        y = tf.floordiv(100, x, name="divide")
+        outcomes = {}
+
+        def work(i):
+            try:
+                outcomes[i] = sess.run(y, {x: i})
+            except tf.errors.InvalidArgumentError as e:
+                outcomes[i] = e.op.name
+
+        with tf.Session() as sess:
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+        self.assertEqual(outcomes, {0: "divide", **{i: 100 // i for i in range(1, 8)}})
+
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_a_forked_process_is_told_to_open_its_own_session(self):
+        x = tf.constant(np.float32(2))
+        with tf.Session() as sess:
+            sess.run(x)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    sess.run(x)
+                except tf.errors.FailedPreconditionError:
+                    with tf.Session() as own:
+                        code = 0 if own.run(x) == 2.0 else 2
+                finally:
+                    sys.stderr.flush()
+                    os._exit(code)
+            _, status = os.waitpid(child, 0)
+            self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
