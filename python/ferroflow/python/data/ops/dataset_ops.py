@@ -115,7 +115,11 @@ class DatasetV2:
     @staticmethod
     def from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None):
         """A dataset of what a Python generator yields."""
-        raise NotImplementedError("Dataset.from_generator is not supported; use from_tensor_slices, files, or feed placeholders")
+        from ferroflow.python.data.ops import from_generator
+
+        if output_signature is not None:
+            raise NotImplementedError("Dataset.from_generator: output_signature is not supported; use output_types and output_shapes")
+        return DatasetV1(*from_generator.make(generator, output_types, output_shapes, args, name))
 
     @staticmethod
     def range(*args, **kwargs):
