@@ -11,6 +11,11 @@ from ferroflow.python.framework import importer, ops
 _PLAIN = (int, float, bool, complex, str, bytes, np.ndarray, np.generic, type(None))
 
 
+def _root_name(name):
+    """A name that a node outside of all scopes may have."""
+    return name.lstrip("_") or "arg"
+
+
 class FuncGraph(ops.Graph):
     """The body of a function, built inside another graph."""
 
@@ -31,7 +36,7 @@ class FuncGraph(ops.Graph):
 
     def add_input(self, dtype, shape, name):
         """A placeholder that becomes an argument."""
-        op = super().apply_op("Placeholder", name, [], {"dtype": dtype, "shape": shape})
+        op = super().apply_op("Placeholder", _root_name(name), [], {"dtype": dtype, "shape": shape})
         self.inputs.append(op.outputs[0])
         return op.outputs[0]
 
@@ -55,7 +60,7 @@ class FuncGraph(ops.Graph):
         with self.control_dependencies(None):
             scope, self._name_stack = self._name_stack, ""
             op = super().apply_op(
-                "Placeholder", name or tensor.op.name.rsplit("/", 1)[-1], [], {"dtype": tensor.dtype.base_dtype, "shape": tensor.get_shape()}
+                "Placeholder", _root_name(name or tensor.op.name.rsplit("/", 1)[-1]), [], {"dtype": tensor.dtype.base_dtype, "shape": tensor.get_shape()}
             )
             self._name_stack = scope
         inner = op.outputs[0]
