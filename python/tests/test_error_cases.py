@@ -117,7 +117,7 @@ class ErrorCaseTest(unittest.TestCase):
         self.assertEqual(outcomes, {0: "divide", **{i: 100 // i for i in range(1, 8)}})
 
     @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
-    def test_a_forked_process_is_told_to_open_its_own_session(self):
+    def test_a_forked_process_must_open_its_own_session(self):
         x = tf.constant(np.float32(2))
         with tf.Session() as sess:
             sess.run(x)
