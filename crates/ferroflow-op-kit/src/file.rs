@@ -1,7 +1,7 @@
 //! Reading files by the names that ops are given, with TensorFlow's errors.
 
 use crate::prelude::*;
-use ferroflow_core::{files, limits};
+use ferroflow_core::{Reservation, files, limits};
 use std::io::{self, Read};
 
 pub use ferroflow_core::files::local;
@@ -14,10 +14,11 @@ pub fn read_file(name: &str) -> Result<Vec<u8>> {
     let failed = |e: io::Error| file_error(name, &e);
     let mut file = files::open(local(name.as_bytes())).map_err(failed)?;
     let most = limits().string;
-    let mut bytes = Vec::new();
+    let (mut bytes, mut counted) = (Vec::new(), Reservation::default());
     loop {
         let read = file.by_ref().take(READ_BLOCK as u64).read_to_end(&mut bytes).map_err(failed)?;
         most.admit(bytes.len(), format_args!("the reader of {name}"))?;
+        counted.grow(read)?;
         if read == 0 {
             return Ok(bytes);
         }

@@ -46,7 +46,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: string")
         .output("output: string")
         .shape(shape::same_as_input)
-        .cpu_fn(|ctx| map(ctx, decode));
+        .cpu_fn(|ctx| map(ctx, |s| decode(s)));
     c.no_gradient(&["DecodeBase64", "EncodeBase64"]);
 }
 

@@ -3,7 +3,7 @@
 use super::map;
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::limits;
+use ferroflow_core::{Reservation, limits};
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
@@ -16,11 +16,14 @@ const BAD_HEADER: &str = "inflate() failed with error -3: incorrect header check
 /// so the limits are checked on the way.
 fn inflate(compressed: usize, mut from: impl Read) -> Result<Bytes> {
     let limits = limits();
-    let mut out = Vec::new();
+    let (mut out, mut counted) = (Vec::new(), Reservation::default());
     loop {
         match from.by_ref().take(INFLATE_BLOCK).read_to_end(&mut out) {
             Ok(0) => return Ok(Bytes::from(out)),
-            Ok(_) => limits.admit_decompressed(compressed, out.len(), "DecodeCompressed")?,
+            Ok(more) => {
+                limits.admit_decompressed(compressed, out.len(), "DecodeCompressed")?;
+                counted.grow(more)?;
+            }
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Bytes::from(out)),
             Err(_) => bail!(DataLoss, "{BAD_HEADER}"),
         }
@@ -39,7 +42,7 @@ fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
         },
         _ => bail!(InvalidArgument, "Only ZLIB, GZIP or NONE are supported compressions"),
     };
-    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| map(ctx, decode)))
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| map(ctx, |s| decode(s))))
 }
 
 pub(crate) fn register(c: &mut Catalog) {

@@ -1,18 +1,8 @@
 //! StringJoin, ReduceJoin, UnsortedSegmentJoin.
 
+use super::TextList;
 use crate::prelude::*;
-use bytes::{Bytes, BytesMut};
-
-fn joined<'a>(parts: impl IntoIterator<Item = &'a Bytes>, separator: &[u8]) -> Bytes {
-    let mut whole = BytesMut::new();
-    for (i, part) in parts.into_iter().enumerate() {
-        if i > 0 {
-            whole.extend_from_slice(separator);
-        }
-        whole.extend_from_slice(part);
-    }
-    whole.freeze()
-}
+use bytes::Bytes;
 
 /// Joins the strings of all inputs at the same place; scalars go with every place.
 fn string_join(ctx: &mut Ctx<'_>, separator: &[u8]) -> Result<()> {
@@ -33,13 +23,13 @@ fn string_join(ctx: &mut Ctx<'_>, separator: &[u8]) -> Result<()> {
     for t in &inputs {
         strings.push(t.strings()?);
     }
-    let mut out = Vec::with_capacity(shape.elements());
+    let mut out = TextList::with_capacity(shape.elements())?;
     for i in 0..shape.elements() {
         let parts = strings.iter().map(|s| &s[if s.len() == 1 { 0 } else { i }]);
-        out.push(joined(parts, separator));
+        out.push_joined(parts, separator)?;
     }
     drop(inputs);
-    ctx.set(0, Tensor::from_strings(shape, out)?)
+    ctx.set(0, out.tensor(shape)?)
 }
 
 fn string_join_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
@@ -83,13 +73,15 @@ fn reduce_join(ctx: &mut Ctx<'_>, separator: &[u8], keep: bool) -> Result<()> {
     let innermost_last: Vec<usize> = axes.iter().rev().copied().collect();
     let (outer, inner) = (offsets(&kept), offsets(&innermost_last));
     let strings = input.strings()?;
-    let join = |from: &usize| joined(inner.iter().map(|i| &strings[from + i]), separator);
-    let out: Vec<Bytes> = outer.iter().map(join).collect();
+    let mut out = TextList::with_capacity(outer.len())?;
+    for from in &outer {
+        out.push_joined(inner.iter().map(|i| &strings[from + i]), separator)?;
+    }
     let dims: Shape = match keep {
         true => (0..shape.rank()).map(|d| if axes.contains(&d) { 1 } else { shape[d] }).collect(),
         false => kept.iter().map(|&d| shape[d]).collect(),
     };
-    ctx.set(0, Tensor::from_strings(dims, out)?)
+    ctx.set(0, out.tensor(dims)?)
 }
 
 fn reduce_join_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
@@ -139,7 +131,7 @@ fn unsorted_segment_join(ctx: &mut Ctx<'_>, separator: &[u8]) -> Result<()> {
     let shape = Shape::from_dims(&dims.collect::<Vec<_>>())?;
     let row: usize = rest.iter().product();
     let strings = input.strings()?;
-    let mut out = ctx.alloc(DType::String, shape)?;
+    let mut out = TextList::with_capacity(shape.checked_elements()?)?;
     let mut parts: Vec<Vec<usize>> = vec![Vec::new(); if row > 0 { count as usize } else { 0 }];
     for (i, id) in ids.to_indices()?.iter().enumerate() {
         ensure!(
@@ -151,12 +143,12 @@ fn unsorted_segment_join(ctx: &mut Ctx<'_>, separator: &[u8]) -> Result<()> {
             part.push(i);
         }
     }
-    for (i, to) in out.strings_mut()?.iter_mut().enumerate() {
+    for i in 0..shape.elements() {
         // As in TensorFlow, empty strings at the beginning leave no separator behind.
         let parts = parts[i / row].iter().map(|p| &strings[p * row + i % row]);
-        *to = joined(parts.skip_while(|s| s.is_empty()), separator);
+        out.push_joined(parts.skip_while(|s| s.is_empty()), separator)?;
     }
-    ctx.set(0, out)
+    ctx.set(0, out.tensor(shape)?)
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -232,6 +224,23 @@ mod tests {
             .input(strings([2], ["a", "b"]))
             .input(strings([1], ["c"]))
             .fails(Code::InvalidArgument, "Input shapes do not match: [2] vs. [1]");
+    }
+
+    #[test]
+    fn a_join_of_more_than_the_limit_is_refused_before_it_is_made() {
+        let separator = "s".repeat(1 << 20);
+        let many = |n: usize| Tensor::from_strings([n], vec![Bytes::from_static(b"x"); n]).unwrap();
+        check("ReduceJoin")
+            .attr("separator", separator.as_str())
+            .input(many(1 << 20))
+            .input(Tensor::vector(&[0i32]))
+            .fails(Code::ResourceExhausted, "--max-string");
+        check("UnsortedSegmentJoin")
+            .attr("separator", separator.as_str())
+            .input(many(1 << 20))
+            .input(Tensor::vector(&vec![0i32; 1 << 20]))
+            .input(Tensor::scalar(1i32))
+            .fails(Code::ResourceExhausted, "--max-string");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! StringNGrams.
 
+use super::TextList;
 use crate::prelude::*;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 struct StringNGrams {
     separator: Bytes,
@@ -19,14 +20,16 @@ impl StringNGrams {
         self.pad_width.map_or(enough, |most| std::cmp::min(most, enough))
     }
 
-    fn ngrams(&self, words: &[Bytes], to: &mut Vec<Bytes>) {
+    fn ngrams(&self, words: &[Bytes], to: &mut TextList) -> Result<()> {
         let before = to.len();
         for &width in &self.widths {
             let pads = self.pads(width);
             let left = std::iter::repeat_n(&self.left_pad, pads);
             let right = std::iter::repeat_n(&self.right_pad, pads);
             let all: Vec<&Bytes> = left.chain(words).chain(right).collect();
-            to.extend(all.windows(width).map(|w| self.joined(w)));
+            for ngram in all.windows(width) {
+                to.push_joined(ngram.iter().copied(), &self.separator)?;
+            }
         }
         // A sequence too short for any width becomes one n-gram of all it has.
         if self.preserve_short && to.len() == before && !words.is_empty() {
@@ -34,19 +37,9 @@ impl StringNGrams {
             let left = std::iter::repeat_n(&self.left_pad, pads);
             let right = std::iter::repeat_n(&self.right_pad, pads);
             let all: Vec<&Bytes> = left.chain(words).chain(right).collect();
-            to.push(self.joined(&all));
+            to.push_joined(all.iter().copied(), &self.separator)?;
         }
-    }
-
-    fn joined(&self, words: &[&Bytes]) -> Bytes {
-        let mut out = BytesMut::new();
-        for (i, word) in words.iter().enumerate() {
-            if i > 0 {
-                out.extend_from_slice(&self.separator);
-            }
-            out.extend_from_slice(word);
-        }
-        out.freeze()
+        Ok(())
     }
 }
 
@@ -69,12 +62,13 @@ impl Kernel for StringNGrams {
             return ctx.set(1, index_vector(dtype, &counts)?);
         }
         check_splits(&splits, words.len())?;
-        let (mut ngrams, mut counts) = (Vec::new(), vec![0]);
+        let (mut ngrams, mut counts) = (TextList::new(), vec![0]);
         for pair in splits.windows(2) {
-            self.ngrams(&words[pair[0] as usize..pair[1] as usize], &mut ngrams);
+            self.ngrams(&words[pair[0] as usize..pair[1] as usize], &mut ngrams)?;
             counts.push(ngrams.len() as i64);
         }
-        ctx.set(0, Tensor::from_strings([ngrams.len()], ngrams)?)?;
+        let len = ngrams.len();
+        ctx.set(0, ngrams.tensor([len])?)?;
         ctx.set(1, index_vector(dtype, &counts)?)
     }
 }
@@ -180,6 +174,14 @@ mod tests {
         assert_eq!(texts(ngrams(&[2, 3], 0, &[0, 3, 4])), ["a|b", "b|c", "a|b|c"]);
         let short = ngrams(&[3], 0, &[0, 3, 4]).attr("preserve_short_sequences", true);
         assert_eq!(texts(short), ["a|b|c", "d"]);
+    }
+
+    #[test]
+    fn long_ngrams_of_long_pads_are_refused() {
+        ngrams(&[1 << 19], -1, &[0, 4])
+            .attr("left_pad", "L".repeat(1 << 20).as_str())
+            .attr("right_pad", "R".repeat(1 << 20).as_str())
+            .fails(Code::ResourceExhausted, "--max-string");
     }
 
     #[test]

@@ -5,11 +5,16 @@
 //! repetition of a repetition or of more than 1000 is refused. Texts of errors within a pattern
 //! differ in places.
 
-use super::text;
+use super::{GrowingText, map, text};
 use crate::prelude::*;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use regex::bytes::Regex;
+
+/// The most characters between braces, in `{n,m}` and `\p{Name}`.
+const LONGEST_NAME: usize = 64;
+/// The most characters of `:name:]`.
+const LONGEST_CLASS: usize = 16;
 
 /// A pattern in the `regex` crate's dialect.
 fn translate(pattern: &str) -> String {
@@ -28,10 +33,11 @@ fn translate(pattern: &str) -> String {
                 i += 1;
                 match (next, in_class) {
                     ('Q', _) => {
-                        let rest: String = chars[i..].iter().collect();
-                        let quoted = rest.split("\\E").next().unwrap_or_default();
-                        out.push_str(&regex::escape(quoted));
-                        i += quoted.chars().count() + 2;
+                        let rest = &chars[i..];
+                        let end = rest.windows(2).position(|pair| pair == ['\\', 'E']);
+                        let quoted: String = rest[..end.unwrap_or(rest.len())].iter().collect();
+                        out.push_str(&regex::escape(&quoted));
+                        i += end.unwrap_or(rest.len()) + 2;
                     }
                     ('d', true) => out.push_str("0-9"),
                     ('w', true) => out.push_str("0-9A-Za-z_"),
@@ -47,7 +53,8 @@ fn translate(pattern: &str) -> String {
                     ('C', false) => out.push_str("(?s-u:.)"),
                     ('p' | 'P' | 'x', _) if chars.get(i) == Some(&'{') => {
                         out.extend(['\\', next]);
-                        let len = chars[i..].iter().position(|&c| c == '}').map_or(0, |n| n + 1);
+                        let name = chars[i..].iter().take(LONGEST_NAME);
+                        let len = name.clone().position(|&c| c == '}').map_or(0, |n| n + 1);
                         out.extend(&chars[i..i + len]);
                         i += len;
                     }
@@ -68,12 +75,13 @@ fn translate(pattern: &str) -> String {
                 }
             }
             ('[', true) => {
-                let rest: String = chars[i..].iter().collect();
-                match rest.find(":]") {
-                    Some(end) if rest.starts_with(':') => {
+                // A class by name, such as `[:alpha:]`.
+                let rest = &chars[i..chars.len().min(i + LONGEST_CLASS)];
+                match rest.windows(2).position(|pair| pair == [':', ']']) {
+                    Some(end) if rest.starts_with(&[':']) => {
                         out.push('[');
-                        out.push_str(&rest[..end + 2]);
-                        i += rest[..end + 2].chars().count();
+                        out.extend(&rest[..end + 2]);
+                        i += end + 2;
                     }
                     _ => out.push_str("\\["),
                 }
@@ -100,9 +108,10 @@ fn translate(pattern: &str) -> String {
 
 /// Whether the text after `{` is `n}`, `n,}` or `n,m}`.
 fn begins_repetition(rest: &[char]) -> bool {
-    let body: String = rest.iter().take_while(|&&c| c != '}').collect();
+    let Some(len) = rest.iter().take(LONGEST_NAME).position(|&c| c == '}') else { return false };
+    let body: String = rest[..len].iter().collect();
     let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    body.len() < rest.len()
+    (len > 0)
         && match body.split_once(',') {
             None => is_number(&body),
             Some((n, m)) => is_number(n) && (m.is_empty() || is_number(m)),
@@ -212,10 +221,10 @@ fn expand(rewrite: &[u8], groups: &regex::bytes::Captures<'_>, to: &mut BytesMut
     Some(())
 }
 
-fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Bytes {
+fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Result<Bytes> {
     // Empty matches between the bytes of one character are none.
     let is_boundary = |at: usize| at == s.len() || (s[at] & 0xc0) != 0x80;
-    let (mut out, mut at) = (BytesMut::new(), 0);
+    let (mut out, mut at) = (GrowingText::default(), 0);
     for groups in pattern.captures_iter(s) {
         let whole = groups.get(0).expect("group 0 is the match");
         if whole.is_empty() && !is_boundary(whole.start()) {
@@ -223,18 +232,19 @@ fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Bytes
         }
         out.extend_from_slice(&s[at..whole.start()]);
         if expand(rewrite, &groups, &mut out).is_none() {
-            return s.clone();
+            return Ok(s.clone());
         }
+        out.check()?;
         at = whole.end();
         if !is_global {
             break;
         }
     }
     if at == 0 && out.is_empty() && !pattern.is_match(s) {
-        return s.clone();
+        return Ok(s.clone());
     }
     out.extend_from_slice(&s[at..]);
-    out.freeze()
+    Ok(out.finish())
 }
 
 /// The last pattern compiled: most steps use the same one.
@@ -261,11 +271,7 @@ fn scalar(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<Bytes> {
 }
 
 fn replace_all(ctx: &mut Ctx<'_>, pattern: &Regex, rewrite: &[u8], is_global: bool) -> Result<()> {
-    let mut t = ctx.take_or_copy(0)?;
-    for s in t.strings_mut()? {
-        *s = replace(pattern, s, rewrite, is_global);
-    }
-    ctx.set(0, t)
+    map(ctx, |s| replace(pattern, s, rewrite, is_global))
 }
 
 fn match_all(ctx: &mut Ctx<'_>, pattern: &Regex) -> Result<()> {
@@ -365,6 +371,16 @@ mod tests {
         replaced("aäc".as_bytes(), "x*", "-").gives(Tensor::string("-a-ä-c-"));
         replaced(b"", "x*", "-").gives(Tensor::string("-"));
         replaced(b"a\xffc", ".", "-").gives(Tensor::string(Bytes::from_static(b"-\xff-")));
+    }
+
+    #[test]
+    fn a_replacement_that_grows_without_end_is_refused() {
+        let input = Tensor::from_strings([1], vec![vec![b'a'; 1 << 20].into()]).unwrap();
+        check("RegexReplace")
+            .input(input)
+            .input(Tensor::string("a"))
+            .input(Tensor::string("x".repeat(1 << 20)))
+            .fails(Code::ResourceExhausted, "--max-string");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! StringSplit and StringSplitV2: strings to the values of a sparse matrix.
 
+use super::TextList;
 use super::case::is_space;
 use crate::prelude::*;
 use bytes::Bytes;
 
 /// The pieces of each string, as a sparse matrix with a row per string.
-fn split(ctx: &mut Ctx<'_>, pieces: impl Fn(&Bytes) -> Vec<Bytes>) -> Result<()> {
+fn split(ctx: &mut Ctx<'_>, pieces: impl Fn(&Bytes, &mut TextList) -> Result<()>) -> Result<()> {
     let input = ctx.input(0)?;
     ensure!(
         input.rank() == 1,
@@ -13,60 +14,70 @@ fn split(ctx: &mut Ctx<'_>, pieces: impl Fn(&Bytes) -> Vec<Bytes>) -> Result<()>
         "input must be a vector, got shape: {}",
         input.shape()
     );
-    let (mut indices, mut values, mut widest) = (Vec::new(), Vec::new(), 0);
+    let (mut values, mut widest) = (TextList::new(), 0);
     let rows = input.elements();
-    for (row, s) in input.strings()?.iter().enumerate() {
-        let found = pieces(s);
-        widest = std::cmp::max(widest, found.len());
-        indices.extend((0..found.len()).flat_map(|i| [row as i64, i as i64]));
-        values.extend(found);
+    let mut counts = Vec::with_capacity(rows);
+    for s in input.strings()? {
+        let before = values.len();
+        pieces(s, &mut values)?;
+        let found = values.len() - before;
+        widest = std::cmp::max(widest, found);
+        counts.push(found);
     }
     let n = values.len();
-    ctx.set(0, Tensor::from_slice([n, 2], &indices)?)?;
-    ctx.set(1, Tensor::from_strings([n], values)?)?;
+    let mut indices = Tensor::zeros(DType::Int64, [n, 2])?;
+    let mut to = indices.as_mut_slice::<i64>()?.chunks_exact_mut(2);
+    for (row, &found) in counts.iter().enumerate() {
+        for (i, pair) in to.by_ref().take(found).enumerate() {
+            pair.copy_from_slice(&[row as i64, i as i64]);
+        }
+    }
+    ctx.set(0, indices)?;
+    ctx.set(1, values.tensor([n])?)?;
     ctx.set(2, Tensor::vector(&[rows as i64, widest as i64]))
 }
 
 /// Splits at any of the bytes in the delimiter; an empty delimiter splits between all bytes.
-fn by_any(s: &Bytes, delimiters: &[u8], skip_empty: bool) -> Vec<Bytes> {
+fn by_any(s: &Bytes, delimiters: &[u8], skip_empty: bool, to: &mut TextList) -> Result<()> {
     if delimiters.is_empty() {
-        return (0..s.len()).map(|i| s.slice(i..i + 1)).collect();
+        return (0..s.len()).try_for_each(|i| to.push(s.slice(i..i + 1)));
     }
     if s.is_empty() {
-        return Vec::new();
+        return Ok(());
     }
     let pieces = s.split(|b| delimiters.contains(b)).map(|p| s.slice_ref(p));
-    pieces.filter(|p| !skip_empty || !p.is_empty()).collect()
+    pieces.filter(|p| !skip_empty || !p.is_empty()).try_for_each(|piece| to.push(piece))
 }
 
 /// Splits as Python does: at a separator, or at white space where it is empty.
-fn as_python(s: &Bytes, sep: &[u8], max: usize) -> Vec<Bytes> {
-    let (mut pieces, mut at) = (Vec::new(), 0);
+fn as_python(s: &Bytes, sep: &[u8], max: usize, to: &mut TextList) -> Result<()> {
+    let (mut found, mut at) = (0, 0);
     if max == 0 {
-        return vec![s.clone()];
+        return to.push(s.clone());
     }
     if sep.is_empty() {
         let skip = |at: usize| at + s[at..].iter().take_while(|b| is_space(b)).count();
         at = skip(at);
-        while at < s.len() && pieces.len() < max {
+        while at < s.len() && found < max {
             let len = s[at..].iter().take_while(|b| !is_space(b)).count();
-            pieces.push(s.slice(at..at + len));
+            to.push(s.slice(at..at + len))?;
+            found += 1;
             at = skip(at + len);
         }
         // Unlike in Python, the rest after the last split counts even when it is empty.
-        if pieces.len() == max {
-            pieces.push(s.slice(at..));
+        if found == max {
+            to.push(s.slice(at..))?;
         }
-        return pieces;
+        return Ok(());
     }
-    while pieces.len() < max
+    while found < max
         && let Some(i) = s[at..].windows(sep.len()).position(|w| w == sep)
     {
-        pieces.push(s.slice(at..at + i));
+        to.push(s.slice(at..at + i))?;
+        found += 1;
         at += i + sep.len();
     }
-    pieces.push(s.slice(at..));
-    pieces
+    to.push(s.slice(at..))
 }
 
 fn scalar(ctx: &Ctx<'_>, name: &str) -> Result<Bytes> {
@@ -94,7 +105,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let skip_empty = init.bool("skip_empty")?;
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
                 let delimiter = scalar(ctx, "delimiter")?;
-                split(ctx, |s| by_any(s, &delimiter, skip_empty))
+                split(ctx, |s, to| by_any(s, &delimiter, skip_empty, to))
             }))
         });
     c.op("StringSplitV2")
@@ -110,7 +121,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let max = usize::try_from(init.int("maxsplit")?).unwrap_or(usize::MAX);
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
                 let sep = scalar(ctx, "sep")?;
-                split(ctx, |s| as_python(s, &sep, max))
+                split(ctx, |s, to| as_python(s, &sep, max, to))
             }))
         });
     c.no_gradient(&["StringSplit"]);

@@ -4,6 +4,7 @@ use super::encoding::Encoding;
 use super::map;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 
 /// How malformed text is handled.
 #[derive(Clone, Copy)]
@@ -106,13 +107,19 @@ fn decode(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (reader, dtype) = (Reader::for_decoding(init)?, init.dtype("Tsplits")?);
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (mut splits, mut codes, mut starts) = (vec![0], Vec::new(), Vec::new());
+        let mut counted = Reservation::default();
         for s in ctx.input(0)?.strings()? {
+            // Characters of text take many times its memory.
+            let (kept, read) = (size_of::<(i32, i64)>(), size_of::<(u32, usize)>());
+            counted.grow(s.len().saturating_mul(kept))?;
+            let _while_reading = Reservation::new(s.len().saturating_mul(read))?;
             for (code, start) in reader.read(s)? {
                 codes.push(code as i32);
                 starts.push(start as i64);
             }
             splits.push(codes.len() as i64);
         }
+        drop(counted);
         ctx.set(0, index_vector(dtype, &splits))?;
         ctx.set(1, Tensor::vector(&codes))?;
         if ctx.num_outputs() > 2 {
