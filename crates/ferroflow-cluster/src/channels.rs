@@ -9,6 +9,10 @@ use ferroflow_core::{HashMap, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// Connections without a user are closed when there are more than this: clients can describe
+/// clusters with any addresses.
+const MOST_ADDRESSES: usize = 4096;
+
 /// One connection for each address, opened on first use.
 pub(crate) struct Channels {
     network: Arc<dyn TaskNetwork>,
@@ -38,6 +42,9 @@ impl Channels {
             NetworkConnector(self.network.clone()),
         )
         .map_err(|s| from_status(&s))?;
+        if known.len() >= MOST_ADDRESSES {
+            known.retain(|_, channel| channel.is_shared());
+        }
         known.insert(address.to_string(), channel.clone());
         Ok(channel)
     }
@@ -47,6 +54,10 @@ impl Channels {
         let mut known = self.liveness.lock();
         match known.get(address) {
             Some(liveness) => liveness.clone(),
+            None if known.len() >= MOST_ADDRESSES => {
+                known.retain(|_, liveness| Arc::strong_count(liveness) > 1);
+                known.entry(address.to_string()).or_default().clone()
+            }
             None => known.entry(address.to_string()).or_default().clone(),
         }
     }

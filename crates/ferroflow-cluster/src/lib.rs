@@ -12,6 +12,7 @@ mod drain;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod identity_quotas;
 mod key;
 mod link;
 mod listen;

@@ -81,8 +81,11 @@ pub(crate) struct LinkSource {
 /// Handles values and calls that arrive over links. It is called on the tokio tasks that read the
 /// connections, so it must not block.
 pub(crate) trait Receiver: Send + Sync + 'static {
-    /// From now on `from` pushes values to this task.
-    fn connected(&self, from: &Arc<LinkSource>);
+    /// Fails unless `from` is a task that may have its incarnations.
+    fn admit(&self, from: &LinkSource) -> Result<()>;
+
+    /// From now on `from` pushes values to this task. An error if it may not, as with `admit`.
+    fn connected(&self, from: &Arc<LinkSource>) -> Result<()>;
 
     /// The link from `from` was lost, with the values that were in flight.
     fn lost(&self, from: &Arc<LinkSource>, why: &Error);

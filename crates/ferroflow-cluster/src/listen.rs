@@ -51,6 +51,12 @@ struct Greeted {
     first: u8,
 }
 
+impl Greeted {
+    fn is_link(&self) -> bool {
+        self.first == MAGIC[0]
+    }
+}
+
 /// Accepts connections until it is dropped. Serves links and passes gRPC connections on. Dropping
 /// it closes the links.
 pub(crate) async fn listen(
@@ -72,7 +78,7 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
 ) {
     let trust = Arc::new(trust);
     let mut connections = JoinSet::new();
-    let mut greeting = JoinSet::new();
+    let mut greeting: JoinSet<Option<Greeted>> = JoinSet::new();
     let mut silent: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         tokio::select! {
@@ -80,9 +86,13 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
             Some(_) = connections.join_next() => {}
             Some(greeted) = greeting.join_next() => {
                 silent.retain(|handle| !handle.is_finished());
-                if let Ok(Some(greeted)) = greeted {
-                    connections.spawn(serve(greeted));
+                let Ok(Some(greeted)) = greeted else { continue };
+                // A task without a link uses gRPC.
+                if greeted.is_link() && connections.len() >= descriptors() / 2 {
+                    tracing::warn!(peer = greeted.caller.address, "too many links; refused one");
+                    continue;
                 }
+                connections.spawn(serve(greeted));
             }
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
@@ -181,8 +191,9 @@ async fn serve(
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
 ) {
-    let Greeted { stream, caller, first } = greeted;
-    if first == MAGIC[0] {
+    let is_link = greeted.is_link();
+    let Greeted { stream, caller, .. } = greeted;
+    if is_link {
         if let Err(e) = link::serve(stream, &caller, &own, receiver).await {
             tracing::debug!(peer = caller.address, "link ended: {e}");
         }

@@ -55,8 +55,12 @@ impl Liveness {
     /// result of a probe that another caller has made meanwhile.
     pub async fn ask(&self, channel: &Channel, since: Instant) -> Result<(), RpcStatus> {
         self.shared(since, async {
-            channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT)).await?;
-            Ok(())
+            let answer =
+                channel.call(GET_STATUS, Bytes::new(), CallOptions::timeout(TIMEOUT)).await;
+            if answer.is_err() {
+                channel.give_up_connection();
+            }
+            answer.map(|_| ())
         })
         .await
     }

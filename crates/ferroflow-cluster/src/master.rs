@@ -17,6 +17,7 @@ mod tests;
 use crate::channels::Channels;
 use crate::dedup::RecentIds;
 use crate::drain::leaving;
+use crate::identity_quotas::IdentityQuotas;
 use crate::link::Links;
 use crate::messages::{
     CreateSessionRequest, ExtendSessionRequest, MakeCallableRequest, PartialRunSetupRequest,
@@ -25,7 +26,7 @@ use crate::messages::{
 use crate::spec::ClusterSpec;
 use crate::wire;
 use crate::worker::Worker;
-use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Quota, Result, ensure, err};
+use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Result, ensure, err};
 use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
     FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
@@ -57,7 +58,7 @@ pub(crate) struct Master {
     links: Arc<Links>,
     options: MasterOptions,
     sessions: RwLock<HashMap<String, Arc<MasterSession>>>,
-    open_sessions: Arc<Quota>,
+    open_sessions: IdentityQuotas,
     recent_steps: RecentIds,
 }
 
@@ -83,7 +84,7 @@ impl Master {
         options: MasterOptions,
     ) -> Master {
         Master {
-            open_sessions: Quota::new(options.limits.sessions),
+            open_sessions: IdentityQuotas::new(options.limits.sessions),
             task,
             worker,
             own: Members { cluster, job, index, described: None },
@@ -134,7 +135,7 @@ impl Master {
     ) -> Result<i64> {
         let session = self.session(&request.session_handle, caller)?;
         let graph = request.graph.read()?;
-        self.worker.owners().note_containers(&graph, caller);
+        self.worker.owners().note_containers(&graph, caller, None)?;
         session.extend(&graph, Some(request.current_graph_version))
     }
 
@@ -276,7 +277,7 @@ impl Master {
         caller: &Arc<PeerIdentity>,
     ) -> Result<()> {
         let peers = self.peers(&self.own, filters)?;
-        // The other tasks know this master, not its client: only this task can refuse the client.
+        // Before any other task: this one knows the client best.
         peers[0].clean_up_all(containers, caller).await?;
         let owners = self.worker.owners();
         let sessions: Vec<Arc<MasterSession>> = self

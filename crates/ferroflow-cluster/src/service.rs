@@ -22,6 +22,12 @@ use ferroflow_identity::PeerIdentity;
 use ferroflow_runtime::Task;
 use std::sync::Arc;
 
+/// The metadata in which a master says for which client it calls.
+pub(crate) const CLIENT: &str = "ferroflow-client";
+
+/// What the leader of collectives refuses to clients.
+const FORM_GROUPS: &str = "take part in collectives";
+
 /// MasterService and WorkerService of one task.
 pub(crate) struct TaskService {
     pub task: Arc<Task>,
@@ -39,6 +45,7 @@ impl RpcService for Arc<TaskService> {
         Box::pin(async move {
             let path = request.path().to_string();
             let caller = request.caller.clone();
+            let client = request.metadata(CLIENT).map(str::to_string);
             let Some(method) = path.strip_prefix("/tensorflow.") else {
                 return Err(RpcStatus::unknown_method(&path));
             };
@@ -47,7 +54,7 @@ impl RpcService for Arc<TaskService> {
                     me.call_master(method, &path, request.body, &caller).await
                 }
                 Some(("WorkerService", method)) => {
-                    me.call_worker(method, &path, request.body, &caller).await
+                    me.call_worker(method, &path, request.body, &caller, client.as_deref()).await
                 }
                 _ => Err(RpcStatus::unknown_method(&path)),
             }
@@ -139,6 +146,7 @@ impl TaskService {
         path: &str,
         body: Chunks,
         caller: &Arc<PeerIdentity>,
+        client: Option<&str>,
     ) -> Result<Chunks, RpcStatus> {
         let worker = &self.worker;
         match method {
@@ -149,7 +157,7 @@ impl TaskService {
                 segments(response.encode())
             }
             "RecvTensor" => {
-                let response = worker.recv_tensor(decode(body)?).await.map_err(status)?;
+                let response = worker.recv_tensor(decode(body)?, caller).await.map_err(status)?;
                 segments(response.encode())
             }
             "CleanupGraph" => {
@@ -163,7 +171,7 @@ impl TaskService {
                 encode(GetStatusResponse { devices, link: self.link_offer(caller) })
             }
             "CreateWorkerSession" => {
-                worker.create_session(decode(body)?, None, caller).map_err(status)?;
+                worker.create_session(decode(body)?, None, caller, client).map_err(status)?;
                 encode(())
             }
             "DeleteWorkerSession" => {
@@ -182,7 +190,7 @@ impl TaskService {
             }
             "CleanupAll" => {
                 let request: CleanupAllRequest = decode(body)?;
-                worker.cleanup_all(&request.containers, caller).map_err(status)?;
+                worker.cleanup_all(&request.containers, caller, client).map_err(status)?;
                 encode(())
             }
             // Transfers are not recorded. A timeline shows everything else.
@@ -190,16 +198,19 @@ impl TaskService {
             // Our values never ask for an acknowledgement.
             "MarkRecvFinished" => encode(()),
             "Tracing" => Err(RpcStatus::new(code::UNIMPLEMENTED, "Tracing")),
-            "RecvBuf" => encode(worker.recv_buf(decode(body)?).await.map_err(status)?),
+            "RecvBuf" => encode(worker.recv_buf(decode(body)?, caller).await.map_err(status)?),
             "CompleteGroup" => {
+                worker.ensure_task(caller, FORM_GROUPS).map_err(status)?;
                 let leader = &worker.collectives.leader;
                 encode(leader.complete_group(decode(body)?).await.map_err(status)?)
             }
             "CompleteInstance" => {
+                worker.ensure_task(caller, FORM_GROUPS).map_err(status)?;
                 let leader = &worker.collectives.leader;
                 encode(leader.complete_instance(decode(body)?).await.map_err(status)?)
             }
             "GetStepSequence" => {
+                worker.ensure_task(caller, FORM_GROUPS).map_err(status)?;
                 let request: GetStepSequenceRequest = decode(body)?;
                 let leader = &worker.collectives.leader;
                 let next_steps = leader.step_sequences(&request.graph_keys).map_err(status)?;

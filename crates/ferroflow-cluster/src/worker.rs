@@ -34,7 +34,7 @@ use crate::messages::{
 };
 use crate::spec::{ClusterSpec, ensure_role};
 use crate::wire::SessionConfig;
-use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, err};
+use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, ensure, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_identity::{PeerIdentity, Trust};
 use ferroflow_runtime::Task;
@@ -100,18 +100,21 @@ impl Worker {
         &self.task.devices
     }
 
-    /// Opens a session; `state` is where this task's own master keeps it.
+    /// Opens a session; `state` is where this task's own master keeps it. A master `says` for which
+    /// client it is.
     pub fn create_session(
         &self,
         request: CreateWorkerSessionRequest,
         state: Option<SessionState>,
         caller: &Arc<PeerIdentity>,
+        says: Option<&str>,
     ) -> Result<()> {
         // In a cluster that a client describes, tasks have other names.
         if request.described.is_none() {
             ensure_role(caller, &request.master_task)?;
         }
-        for session in self.sessions.create(request, state, caller)? {
+        let client = self.sessions.client_of(caller, says);
+        for session in self.sessions.create(request, state, caller, client)? {
             self.steps.end_those_of(&session);
         }
         Ok(())
@@ -142,9 +145,10 @@ impl Worker {
         let session = self.sessions.get(named(&request.session_handle, called), caller)?;
         let collectives = self.collectives.of_session(&session.view, request.config.as_ref());
         let (graph, me, caller) = (request.graph, self.clone(), caller.clone());
+        let client = session.client.clone();
         let read = move || {
             let graph = graph.read()?;
-            me.owners().note_containers(&graph, &caller);
+            me.owners().note_containers(&graph, &caller, client.as_deref())?;
             Ok(graph)
         };
         self.compile(session, read, request.optimize, collectives).await
@@ -222,8 +226,23 @@ impl Worker {
         self.steps.abandon_by_id(step_id, |session| self.owners().may(&session.owner, caller));
     }
 
+    /// Fails unless `caller` may be a task. `what` only tasks may do.
+    pub fn ensure_task(&self, caller: &PeerIdentity, what: &str) -> Result<()> {
+        ensure!(
+            self.sessions.may_be_task(caller),
+            PermissionDenied,
+            "only tasks of the cluster may {what}, and {caller} is none"
+        );
+        Ok(())
+    }
+
     /// Answers another task that asks for values of a collective.
-    pub async fn recv_buf(&self, request: RecvBufRequest) -> Result<RecvBufResponse> {
+    pub async fn recv_buf(
+        &self,
+        request: RecvBufRequest,
+        caller: &PeerIdentity,
+    ) -> Result<RecvBufResponse> {
+        self.ensure_task(caller, "ask for values of collectives")?;
         self.collectives.recv_buf(request, &self.task.devices).await
     }
 
@@ -249,8 +268,14 @@ impl Worker {
     }
 
     /// Clears containers; the default one if none is named.
-    pub fn cleanup_all(&self, containers: &[String], caller: &Arc<PeerIdentity>) -> Result<()> {
-        for container in self.owners().clear(containers, caller)? {
+    pub fn cleanup_all(
+        &self,
+        containers: &[String],
+        caller: &Arc<PeerIdentity>,
+        says: Option<&str>,
+    ) -> Result<()> {
+        let client = self.sessions.client_of(caller, says);
+        for container in self.owners().clear(containers, caller, client)? {
             self.task.resources.clear_container(&container);
         }
         Ok(())

@@ -13,7 +13,8 @@ use crate::spec::ensure_role;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_core::{
-    CancelToken, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor, bail, ensure, err,
+    CancelToken, DType, DeviceName, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor,
+    bail, ensure, err,
 };
 use ferroflow_identity::PeerIdentity;
 use parking_lot::Mutex;
@@ -23,6 +24,11 @@ use std::time::Duration;
 
 /// A connection without a greeting is closed after this.
 const GREETING: Duration = Duration::from_secs(20);
+
+/// The most steps that a task may run and not clean up, and the most bytes of answers that it may
+/// leave unread. More ends the link.
+const MOST_UNCLEANED: usize = 1 << 18;
+const MOST_UNREAD: usize = 64 << 20;
 
 /// Serves one connection of a link until it ends.
 pub(crate) async fn serve(
@@ -35,8 +41,11 @@ pub(crate) async fn serve(
     let greeted = tokio::time::timeout(GREETING, LinkHello::receive(&mut read)).await;
     let hello = greeted
         .map_err(|_| err!(DeadlineExceeded, "{} connected and sent nothing", caller.address))??;
-    let admitted = match admit(&hello, own, caller) {
-        Ok(identity) => Ok((map_blocks(&hello, own, local.is_some()).await, identity)),
+    let admitted = match admit(&hello, own, caller).and_then(|source| {
+        receiver.admit(&source)?;
+        Ok(Arc::new(source))
+    }) {
+        Ok(source) => Ok((map_blocks(&hello, own, local.is_some()).await, source)),
         Err(e) => Err(e),
     };
     let answer = match &admitted {
@@ -48,9 +57,7 @@ pub(crate) async fn serve(
         Err(e) => Err(e.clone()),
     };
     hello::answer(&mut write, &answer).await?;
-    let (blocks, identity) = admitted?;
-    let LinkHello { task, incarnations, .. } = hello;
-    let source = Arc::new(LinkSource { task, incarnations, identity });
+    let (blocks, source) = admitted?;
     let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
     let mut incoming = IncomingLink { reader, blocks, source, receiver };
@@ -69,7 +76,10 @@ pub(crate) async fn serve(
         local,
         running: Mutex::default(),
     });
-    incoming.receiver.connected(&incoming.source);
+    if let Err(e) = incoming.receiver.connected(&incoming.source) {
+        writing.abort();
+        return Err(e);
+    }
     let mut uncleaned = HashSet::default();
     let ended = incoming.take_all(&calls, &mut uncleaned).await;
     outbox.close();
@@ -85,8 +95,8 @@ pub(crate) async fn serve(
     ended
 }
 
-/// Checks the ticket of a caller and returns the caller's identity.
-fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<Arc<PeerIdentity>> {
+/// Checks the ticket of a caller and returns the task that it is.
+fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<LinkSource> {
     let holder = own.tickets.holder(&hello.token).filter(|_| own.path != DataPath::Grpc);
     let Some(holder) = holder else {
         bail!(PermissionDenied, "another task answered; the intended one may have restarted");
@@ -99,8 +109,16 @@ fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<Arc<PeerI
         "{} has shown the ticket of {holder}",
         caller.identity
     );
-    ensure_role(&holder, &hello.task)?;
-    Ok(holder)
+    let LinkHello { task, incarnations, .. } = hello;
+    let named = DeviceName::parse(task).ok().filter(|name| name.job.is_some());
+    ensure!(
+        named.is_some_and(|name| name.task.is_some()),
+        InvalidArgument,
+        "{task:?} is not the name of a task"
+    );
+    ensure_role(&holder, task)?;
+    let (task, incarnations) = (task.clone(), incarnations.clone());
+    Ok(LinkSource { task, incarnations, identity: holder })
 }
 
 /// Maps the shared memory of a caller on this host. Without it values come over the connection:
@@ -155,6 +173,13 @@ impl IncomingLink {
                     let payload = self.reader.bytes(head.payload as usize).await?;
                     let part = LinkPart::parse(&name, &payload)?;
                     uncleaned.insert(part.step_id);
+                    ensure!(
+                        uncleaned.len() <= MOST_UNCLEANED
+                            && calls.outbox.waiting_bytes() <= MOST_UNREAD,
+                        ResourceExhausted,
+                        "{} does not clean up its steps, or does not read its answers",
+                        self.source.task
+                    );
                     self.run(head.id, part, calls);
                 }
                 FrameKind::Cancel => {
@@ -211,7 +236,12 @@ impl IncomingLink {
                 })?;
                 let dtype = head.plain_dtype(&rest.shape)?;
                 let block = blocks.block(BlockPlace { offset, block }, head.payload as usize)?;
-                Tensor::from_bytes(dtype, rest.shape, Bytes::from_owner(block)).map(Received::Live)
+                let bytes = match dtype {
+                    // They are checked once. The sender could still change them in its block.
+                    DType::Bool => Bytes::copy_from_slice(block.as_ref()),
+                    _ => Bytes::from_owner(block),
+                };
+                Tensor::from_bytes(dtype, rest.shape, bytes).map(Received::Live)
             }
             FrameKind::Proto => {
                 let payload = self.reader.bytes(head.payload as usize).await?;
@@ -298,7 +328,12 @@ fn cancelled(step_id: i64) -> Error {
 pub(crate) async fn fuzz(data: &[u8]) {
     struct Ignore;
     impl Receiver for Ignore {
-        fn connected(&self, _: &Arc<LinkSource>) {}
+        fn admit(&self, _: &LinkSource) -> Result<()> {
+            Ok(())
+        }
+        fn connected(&self, _: &Arc<LinkSource>) -> Result<()> {
+            Ok(())
+        }
         fn lost(&self, _: &Arc<LinkSource>, _: &Error) {}
         fn arrived(&self, _: i64, _: &str, _: Result<Received>, _: &InlineScope) {}
         fn room(&self, _: i64) -> Option<crate::rpc::BoxFuture<()>> {

@@ -30,6 +30,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 /// The limit of shared memory of one link. Unused pages take no memory.
 const BLOCKS: usize = 1 << 30;
+/// Slots without a link are forgotten when there are more than this: clients can describe clusters
+/// with any addresses.
+const MOST_SLOTS: usize = 4096;
 /// How long frames that are not urgent wait to be batched with others.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
 /// After this many rounds with nothing to flush the flusher ends.
@@ -58,6 +61,13 @@ impl LinkSlot {
     /// The link, if it is up.
     pub fn link(&self) -> Option<Arc<Link>> {
         self.link.lock().clone().filter(|link| link.is_up())
+    }
+
+    /// Closes the link: the task does not answer.
+    pub fn give_up(&self) {
+        if let Some(link) = self.link.lock().take() {
+            link.give_up();
+        }
     }
 }
 
@@ -95,6 +105,9 @@ impl Links {
             link: Mutex::default(),
             not_before: tokio::sync::Mutex::default(),
         });
+        if slots.len() >= MOST_SLOTS {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.link().is_some());
+        }
         slots.insert(address.to_string(), slot.clone());
         slot
     }
@@ -104,6 +117,13 @@ impl Links {
         let slots = self.by_address.lock();
         let mut links = slots.values().filter_map(|slot| slot.link());
         links.find(|link| link.incarnations == incarnations)
+    }
+
+    /// The link to the task with the device of this incarnation, if there is one.
+    pub fn to_device(&self, incarnation: u64) -> Option<Arc<Link>> {
+        let slots = self.by_address.lock();
+        let mut links = slots.values().filter_map(|slot| slot.link());
+        links.find(|link| link.incarnations.contains(&incarnation))
     }
 
     /// Opens a link if there is none, and waits briefly for it. Without a link in the slot

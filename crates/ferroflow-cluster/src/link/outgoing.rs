@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
+use tokio::sync::Notify;
 
 /// Values of at least this size go through shared memory, if there is any.
 const BLOCK_FROM: usize = 16 << 10;
@@ -37,6 +38,7 @@ pub(crate) struct Link {
     /// Answers from a task on this host.
     answers: Arc<Answers>,
     next_call: AtomicI64,
+    given_up: Notify,
 }
 
 /// Called with the result of a call, or with the error if the result is unknown.
@@ -85,6 +87,7 @@ impl Link {
             answers: Arc::default(),
             // An answer can arrive on another connection than its call was sent on.
             next_call: AtomicI64::new(fastrand::i64(..1 << 62)),
+            given_up: Notify::new(),
         });
         let driven = link.clone();
         let writer = link.clone();
@@ -98,6 +101,7 @@ impl Link {
             let why = tokio::select! {
                 ended = driven.hear_answers(&mut answers) => ended.err(),
                 ended = silent.head() => ended.err(),
+                () = driven.given_up.notified() => Some(err!(Unavailable, "it does not answer")),
             };
             let why = why.unwrap_or_else(|| err!(Unavailable, "Socket closed"));
             let why = err!(Unavailable, "{} ({})", why.message(), driven.address);
@@ -192,6 +196,12 @@ impl Link {
     /// Sends batched frames. Returns false if there were none.
     pub(super) fn flush(&self) -> bool {
         self.main.flush()
+    }
+
+    /// Closes the link to a task that does not answer. The next link goes to the address that the
+    /// name of its host has then.
+    pub(super) fn give_up(&self) {
+        self.given_up.notify_one();
     }
 
     /// Closes the link.

@@ -49,8 +49,12 @@ impl Told {
 }
 
 impl Receiver for Told {
-    fn connected(&self, from: &Arc<LinkSource>) {
+    fn admit(&self, _: &LinkSource) -> Result<()> {
+        Ok(())
+    }
+    fn connected(&self, from: &Arc<LinkSource>) -> Result<()> {
         self.tell(Event::Connected(from.task.clone()));
+        Ok(())
     }
     fn lost(&self, from: &Arc<LinkSource>, _: &Error) {
         self.tell(Event::Lost(from.task.clone()));

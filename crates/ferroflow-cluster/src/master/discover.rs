@@ -112,6 +112,7 @@ impl Wait {
                 Err(e) => e.message().lines().next().unwrap_or_default().to_string(),
             };
             *self.state.lock() = State::Failed(why);
+            peer.give_up();
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

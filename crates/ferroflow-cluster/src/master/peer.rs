@@ -12,6 +12,7 @@ use crate::messages::{
 use crate::part::{PartOutput, PartRequest};
 use crate::poll_inline::poll_inline;
 use crate::rpc::{CallOptions, Channel, Chunks, RpcStatus, code};
+use crate::service::CLIENT;
 use crate::wire::{Decode, DeviceMessage, Encode, GraphMessage, SessionConfig};
 use crate::worker::{SessionState, Worker, renamed};
 use bytes::Bytes;
@@ -24,6 +25,7 @@ use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::{RunGraphRequest, RunGraphResponse};
 use ferroflow_identity::PeerIdentity;
 use futures_util::future::{AbortHandle, abortable};
+use http::{HeaderName, HeaderValue};
 use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,18 +124,19 @@ impl Peer {
         said.iter().map(|d| Ok(renamed(&Arc::new(d.info()?), &self.name))).collect()
     }
 
-    /// Opens the worker's half of a session. `state` is for the master's own task.
+    /// Opens the worker's half of a session for `owner`. `state` is for the master's own task.
     pub async fn create_session(
         &self,
         request: CreateWorkerSessionRequest,
         state: &SessionState,
+        owner: &PeerIdentity,
     ) -> Result<()> {
         match &self.way {
             Way::Here(worker) => {
-                worker.create_session(request, Some(state.clone()), &worker.owners().here)
+                worker.create_session(request, Some(state.clone()), &worker.owners().here, None)
             }
             Way::There(channel, _) => {
-                let options = CallOptions::default();
+                let options = CallOptions { metadata: client(owner), ..CallOptions::default() };
                 let create = self.call(channel, "CreateWorkerSession", request, options);
                 self.watched(channel, create).await
             }
@@ -329,10 +332,13 @@ impl Peer {
         caller: &Arc<PeerIdentity>,
     ) -> Result<()> {
         match &self.way {
-            Way::Here(worker) => worker.cleanup_all(containers, caller),
+            Way::Here(worker) => worker.cleanup_all(containers, caller, None),
             Way::There(channel, _) => {
                 let request = CleanupAllRequest { containers: containers.to_vec() };
-                let options = CallOptions::timeout(CLEANUP_TIMEOUT);
+                let options = CallOptions {
+                    metadata: client(caller),
+                    ..CallOptions::timeout(CLEANUP_TIMEOUT)
+                };
                 match self.call(channel, "CleanupAll", request, options).await {
                     Err(e) if e.code() == Code::PermissionDenied => Err(e),
                     other => {
@@ -354,7 +360,17 @@ impl Peer {
         watched.unwrap_or_else(|silence| Err(self.silent(channel, &silence)))
     }
 
+    /// Closes the connections to the task, which does not answer. The next call looks the name of
+    /// its host up again.
+    pub fn give_up(&self) {
+        if let Way::There(channel, shortcut) = &self.way {
+            channel.give_up_connection();
+            shortcut.slot.give_up();
+        }
+    }
+
     fn silent(&self, channel: &Channel, silence: &RpcStatus) -> Error {
+        self.give_up();
         let (task, address) = (&self.task, channel.address());
         err!(Unavailable, "{task} at {address} does not answer: {}", silence.message)
     }
@@ -382,4 +398,10 @@ impl Peer {
             tracing::debug!(task = self.task, "{e}");
         }
     }
+}
+
+/// The metadata that names the client of a call.
+fn client(identity: &PeerIdentity) -> Vec<(HeaderName, HeaderValue)> {
+    let value = HeaderValue::from_str(&identity.to_string()).ok();
+    value.map(|value| (HeaderName::from_static(CLIENT), value)).into_iter().collect()
 }

@@ -51,7 +51,7 @@ impl MasterSession {
         caller: &Arc<PeerIdentity>,
     ) -> Result<(String, Arc<MasterSession>)> {
         let CreateSessionRequest { graph, config, options, target } = request;
-        let counted = master.open_sessions.take(1, "the client")?;
+        let counted = master.open_sessions.take(1, caller, "the client")?;
         master.options.limits.nodes.admit(graph.nodes(), "the client")?;
         let members = Members::of(&master.own, &config, &target)?;
         let peers = master.peers(&members, &config.device_filters)?;
@@ -94,7 +94,7 @@ impl MasterSession {
         let (worker, owner) = (master.worker.clone(), caller.clone());
         let make = move || {
             let graph = graph.read()?;
-            worker.owners().note_containers(&graph, &owner);
+            worker.owners().note_containers(&graph, &owner, None)?;
             TaskSession::within(task, scope, &graph, options)
         };
         let session = if is_small {
@@ -145,7 +145,7 @@ impl MasterSession {
                 master_task: members.own().to_string(),
                 master_incarnation: own as i64,
             };
-            peer.create_session(request, state)
+            peer.create_session(request, state, &self.owner)
         }))
         .await
         .map(|_| ())

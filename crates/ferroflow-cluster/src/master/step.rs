@@ -14,8 +14,9 @@ use ferroflow_runtime::{
     Distribute, DistributedPartialRun, DistributedStep, RunOptions, SessionDone,
 };
 use futures_util::future::join_all;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
@@ -180,9 +181,11 @@ impl Drop for PartitionedStep {
 }
 
 /// A step id: random, in TensorFlow's range, since it must be unique across all masters that share
-/// workers.
+/// workers. A client cannot guess those of others: SipHash with a secret key makes them.
 pub(super) fn new_step_id() -> i64 {
-    fastrand::i64(0..1 << 57)
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    (KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)) >> 7) as i64
 }
 
 /// Tells the tasks of a run that it is over, when this is dropped.

@@ -108,6 +108,11 @@ impl Channel {
         })
     }
 
+    /// Whether there is another clone of it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.peer) > 1
+    }
+
     /// The address of the peer.
     pub fn address(&self) -> &str {
         &self.peer.address
@@ -226,6 +231,15 @@ impl Channel {
                 format!("the attempt to connect to {} was dropped", self.address()),
             ))
         })
+    }
+
+    /// Makes the next call open a new connection: the peer does not answer on this one. It may have
+    /// restarted at another address under the same name, which is then looked up again.
+    pub(crate) fn give_up_connection(&self) {
+        let mut state = self.peer.state.lock();
+        if matches!(&*state, State::Ready(_)) {
+            *state = State::Idle;
+        }
     }
 
     /// Makes the next call open a new connection, unless there is one already.

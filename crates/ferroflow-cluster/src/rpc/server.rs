@@ -2,12 +2,14 @@
 
 mod call;
 mod connection;
+mod open_connections;
 
 use super::{BoxFuture, Chunks, IncomingConnections, Keepalive, RpcStatus};
 use ferroflow_core::{Limits, Quota, limits};
 use ferroflow_identity::PeerIdentity;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
+use open_connections::{Activity, OpenConnections};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -110,19 +112,28 @@ impl RpcServer {
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         let most = self.limits.connections;
+        let mut open = OpenConnections::default();
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
                 accepted = incoming.accept() => match accepted {
-                    Ok((_, caller)) if connections.len() >= most.most => {
-                        tracing::warn!("{}", most.exceeded(connections.len() + 1, &caller.address).message());
+                    Ok((_, caller)) if !open.has_room(most.most) => {
+                        tracing::warn!("{}", most.exceeded(most.most + 1, &caller.address).message());
                     }
                     Ok((io, caller)) => {
                         let memory = Quota::new(self.limits.connection_memory);
-                        let shared = connection::Shared { service: service.clone(), server: self.clone(), caller, memory };
-                        connections.spawn(connection::serve(io, shared, closed.clone()));
+                        let (identity, activity) = (caller.identity.clone(), Arc::<Activity>::default());
+                        let shared = connection::Shared {
+                            service: service.clone(),
+                            server: self.clone(),
+                            caller,
+                            memory,
+                            activity: activity.clone(),
+                        };
+                        let handle = connections.spawn(connection::serve(io, shared, closed.clone()));
+                        open.add(identity, activity, handle);
                     }
                     Err(error) => {
                         // Probably out of file descriptors: an immediate retry would spin.

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The most values and receivers of one step that wait for each other.
+const MOST_KEPT: usize = 1 << 17;
+
 #[derive(Default)]
 pub(super) struct Arrivals(Arc<Mutex<State>>);
 
@@ -47,6 +50,13 @@ impl Arrivals {
                 waiter.finish(value, scope);
             }
             Some((key, first)) => drop(state.slots.insert(key, first)),
+            None if state.slots.len() >= MOST_KEPT => {
+                drop(state);
+                self.abort(err!(
+                    ResourceExhausted,
+                    "{MOST_KEPT} values that no receiver takes were sent to one step"
+                ));
+            }
             None => drop(state.slots.insert(key.into(), Slot::Value(value))),
         }
     }
@@ -209,6 +219,17 @@ mod tests {
         let waiting = receive(&a, "late", &c);
         a.arrived("late", Ok(Received::Dead), &InlineScope::unknown());
         assert_eq!(waiting().unwrap(), -1);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_sends_values_without_end_fails_the_step() {
+        let a = Arrivals::default();
+        for i in 0..=MOST_KEPT {
+            a.arrived(&i.to_string(), Ok(Received::Dead), &InlineScope::unknown());
+        }
+        assert!(a.0.lock().slots.is_empty());
+        let waiting = receive(&a, "any", &CancelToken::new());
+        assert_eq!(waiting().unwrap_err().code(), Code::ResourceExhausted);
     }
 
     #[tokio::test]

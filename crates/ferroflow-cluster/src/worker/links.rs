@@ -9,8 +9,13 @@ use ferroflow_core::{CancelToken, Error, InlineScope, Received, RendezvousKey, R
 use std::sync::Arc;
 
 impl Receiver for Worker {
-    fn connected(&self, from: &Arc<LinkSource>) {
-        self.transport.connected(from);
+    fn admit(&self, from: &LinkSource) -> Result<()> {
+        self.ensure_task(&from.identity, "open links")?;
+        self.transport.admit(from, self.owners().is_open)
+    }
+
+    fn connected(&self, from: &Arc<LinkSource>) -> Result<()> {
+        self.transport.connected(from, self.owners().is_open)
     }
 
     fn lost(&self, from: &Arc<LinkSource>, why: &Error) {

@@ -9,6 +9,7 @@ use ferroflow_core::{
     CancelToken, DType, InlineScope, Received, RendezvousKey, Result, Tensor, bail, ensure, err,
 };
 use ferroflow_graph::wire::step::RecvTensorResponse;
+use ferroflow_identity::PeerIdentity;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
@@ -18,7 +19,11 @@ const START_LIMIT: Duration = Duration::from_secs(600);
 
 impl Worker {
     /// Waits for a value and returns it.
-    pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Result<RecvTensorResponse> {
+    pub async fn recv_tensor(
+        &self,
+        request: RecvTensorRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RecvTensorResponse> {
         let (step_id, key) = (request.step_id, request.rendezvous_key);
         ensure_new(&self.recent_recvs, request.request_id, || {
             let id = request.request_id;
@@ -30,6 +35,11 @@ impl Worker {
         let parsed = ParsedKey::parse(&key)?;
         check_incarnation(&parsed, self.sessions.own_view())?;
         let (step, parked) = self.steps.find_or_park(step_id)?;
+        let is_owner =
+            step.session().is_some_and(|session| self.owners().may(&session.owner, caller));
+        if !is_owner {
+            self.ensure_task(caller, "ask for values of steps that are not their own")?;
+        }
         if let Some(view) = step.rendezvous.view() {
             ensure!(
                 view.is_local(parsed.source),

@@ -5,6 +5,7 @@ use super::graph::RegisteredGraph;
 use super::owners::Owners;
 use super::transport::Transport;
 use super::view::View;
+use crate::identity_quotas::IdentityQuotas;
 use crate::messages::{ClusterDescription, CreateWorkerSessionRequest};
 use crate::session_use::SessionUse;
 use crate::spec::ClusterSpec;
@@ -14,7 +15,7 @@ use ferroflow_core::{
 };
 use ferroflow_identity::{PeerIdentity, Trust};
 use ferroflow_runtime::{KernelCache, Task};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,14 +32,21 @@ pub(crate) struct WorkerSession {
     is_isolated: bool,
     /// The identity that opened it.
     pub owner: Arc<PeerIdentity>,
+    /// The client of its master, in words, if the master is a task and says it.
+    pub client: Option<String>,
     master: Master,
     /// Notes use; steps are counted by their master.
     pub uses: SessionUse,
+    /// Counts the steps that its master has not cleaned up.
+    pub uncleaned: Arc<Quota>,
     limit: Limit,
     _counted: Option<QuotaShare>,
     graphs: RwLock<HashMap<String, Arc<RegisteredGraph>>>,
     next_graph: AtomicU64,
 }
+
+/// How many times as many steps as may be pending may wait to be cleaned up.
+const UNCLEANED: usize = 4;
 
 /// The state of a session on one task. A master shares it with its own steps.
 #[derive(Clone)]
@@ -71,13 +79,16 @@ impl WorkerSession {
         state: SessionState,
         is_isolated: bool,
         owner: Arc<PeerIdentity>,
+        client: Option<String>,
         master: Master,
         limits: &Limits,
         counted: Option<QuotaShare>,
     ) -> Arc<Self> {
         Arc::new(WorkerSession {
             owner,
+            client,
             uses: SessionUse::new("a session".into(), limits.steps),
+            uncleaned: Quota::new(times(limits.steps, UNCLEANED)),
             limit: limits.graphs,
             _counted: counted,
             view,
@@ -132,12 +143,19 @@ pub(super) struct Sessions {
     task: Arc<Task>,
     pub owners: Owners,
     table: RwLock<HashMap<String, Arc<WorkerSession>>>,
-    /// The session of masters that open none.
+    /// The session of masters that open none, where all callers are one user.
     legacy: Arc<WorkerSession>,
+    /// Those of other identities.
+    legacy_of: Mutex<HashMap<Arc<PeerIdentity>, Arc<WorkerSession>>>,
     transport: Arc<dyn Transport>,
     limits: Limits,
-    open: Arc<Quota>,
+    open: IdentityQuotas,
+    open_by_tasks: IdentityQuotas,
 }
+
+/// How many times as many sessions a task may open as a client: its master counts those of each
+/// client.
+const SESSIONS_OF_TASK: usize = 16;
 
 impl Sessions {
     pub fn new(task: Arc<Task>, view: View, limits: Limits, trust: Trust) -> Sessions {
@@ -145,9 +163,11 @@ impl Sessions {
         let job = task.devices[0].name.job.clone().unwrap_or_default();
         let owners = Owners::new(trust, job);
         let (view, owner, none) = (Arc::new(view), owners.here.clone(), Master::default());
-        let legacy = WorkerSession::new(view, state, false, owner, none, &limits, None);
-        let open = Quota::new(limits.sessions);
-        Sessions { task, owners, table: RwLock::default(), legacy, transport, limits, open }
+        let legacy = WorkerSession::new(view, state, false, owner, None, none, &limits, None);
+        let open = IdentityQuotas::new(limits.sessions);
+        let open_by_tasks = IdentityQuotas::new(times(limits.sessions, SESSIONS_OF_TASK));
+        let (table, legacy_of) = (RwLock::default(), Mutex::default());
+        Sessions { task, owners, table, legacy, legacy_of, transport, limits, open, open_by_tasks }
     }
 
     /// The task as its own cluster spec has it.
@@ -163,6 +183,7 @@ impl Sessions {
         request: CreateWorkerSessionRequest,
         state: Option<SessionState>,
         caller: &Arc<PeerIdentity>,
+        client: Option<&str>,
     ) -> Result<Vec<Arc<WorkerSession>>> {
         ensure!(!request.session_handle.is_empty(), InvalidArgument, "Session must be non-empty.");
         let (view, is_isolated) = match &request.described {
@@ -176,6 +197,7 @@ impl Sessions {
         let master = Master { task: request.master_task, incarnation: request.master_incarnation };
         let state = state
             .unwrap_or_else(|| SessionState::new(&self.task, &request.session_handle, is_isolated));
+        let is_task = !self.owners.is_open && self.may_be_task(caller);
         let mut table = self.table.write();
         if let Some(open) = table.get(&request.session_handle) {
             let name = || format!("session {}", request.session_handle);
@@ -184,13 +206,20 @@ impl Sessions {
         // A caller that says it is another's master ends nothing of the other.
         let left_behind = fence(&mut table, &master, |owner| self.owners.may(owner, caller));
         if let Entry::Vacant(place) = table.entry(request.session_handle) {
-            let counted = Some(self.open.take(1, format_args!("master {}", master.task))?);
+            // This task's own master has counted it.
+            let who = format_args!("master {}", master.task);
+            let counted = match &**caller {
+                PeerIdentity::ThisProcess => None,
+                _ if is_task => Some(self.open_by_tasks.take(1, caller, who)?),
+                _ => Some(self.open.take(1, caller, who)?),
+            };
             let (limits, owner) = (&self.limits, caller.clone());
             place.insert(WorkerSession::new(
                 view,
                 state,
                 is_isolated,
                 owner,
+                client.map(str::to_string),
                 master,
                 limits,
                 counted,
@@ -231,7 +260,7 @@ impl Sessions {
     /// The session with this handle. Without a handle: that of masters that open none.
     pub fn get(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<Arc<WorkerSession>> {
         if handle.is_empty() {
-            return Ok(self.legacy.clone());
+            return Ok(self.legacy(caller));
         }
         let table = self.table.read();
         let found = table.get(handle).cloned();
@@ -247,6 +276,38 @@ impl Sessions {
         self.owners.ensure(&found.owner, caller, || format!("session {handle}"))?;
         found.uses.touch();
         Ok(found)
+    }
+
+    /// The session of masters that open none. Each identity has its own: the handles of its graphs
+    /// can be guessed.
+    fn legacy(&self, caller: &Arc<PeerIdentity>) -> Arc<WorkerSession> {
+        if self.owners.may(&self.legacy.owner, caller) {
+            return self.legacy.clone();
+        }
+        let mut known = self.legacy_of.lock();
+        let make = || {
+            let (state, none) = (SessionState::new(&self.task, "", false), Master::default());
+            let (view, limits) = (self.legacy.view.clone(), &self.limits);
+            WorkerSession::new(view, state, false, caller.clone(), None, none, limits, None)
+        };
+        known.entry(caller.clone()).or_insert_with(make).clone()
+    }
+
+    /// The client for which `caller` says it acts. Only tasks that their certificates name are
+    /// believed.
+    pub fn client_of<'c>(&self, caller: &PeerIdentity, says: Option<&'c str>) -> Option<&'c str> {
+        let has_roles =
+            matches!(caller, PeerIdentity::Certificate { roles, .. } if !roles.is_empty());
+        says.filter(|_| has_roles && self.may_be_task(caller))
+    }
+
+    /// Whether `caller` may be a task of this cluster, or of one that a session describes.
+    pub fn may_be_task(&self, caller: &PeerIdentity) -> bool {
+        let own = &self.legacy.view;
+        self.owners.may_be_task(caller, |role| own.has_role(role))
+            || self.owners.may_be_task(caller, |role| {
+                self.table.read().values().any(|session| session.view.has_role(role))
+            })
     }
 
     /// Closes the sessions that no master has used for `idle`, and returns them.
@@ -271,6 +332,10 @@ impl Sessions {
         let sessions = std::mem::take(&mut *self.table.write());
         sessions.values().for_each(|session| session.end());
     }
+}
+
+fn times(limit: Limit, n: usize) -> Limit {
+    Limit { most: limit.most.saturating_mul(n), ..limit }
 }
 
 /// Removes the sessions that an earlier incarnation of `master` opened, if the caller may end those

@@ -8,7 +8,7 @@ use super::session::WorkerSession;
 use crate::dedup::RecentIds;
 use crate::rpc::BoxFuture;
 use ferroflow_core::{
-    CancelToken, Error, HashMap, InlineScope, Received, Resources, Result, ensure, err,
+    CancelToken, Error, HashMap, InlineScope, QuotaShare, Received, Resources, Result, ensure, err,
 };
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,6 +37,9 @@ const IDLE_ROUNDS: u32 = 40;
 /// are not read.
 const EARLY_BYTES: usize = 256 << 20;
 
+/// Bytes that a value takes in the table besides its name and its elements.
+const OVERHEAD: usize = 256;
+
 /// With more than this, further values are dropped and their steps fail.
 const MOST_EARLY_BYTES: usize = 2 * EARLY_BYTES;
 
@@ -49,8 +52,14 @@ pub(super) struct WorkerStep {
     pub rendezvous: Arc<StepRendezvous>,
     /// Tensor arrays, stacks, temporary variables.
     pub resources: Arc<Resources>,
-    session: OnceLock<Weak<WorkerSession>>,
+    session: OnceLock<BoundSession>,
     state: Mutex<State>,
+}
+
+/// The session of a step, which counts it until it is cleaned up.
+struct BoundSession {
+    session: Weak<WorkerSession>,
+    _counted: QuotaShare,
 }
 
 #[derive(Default)]
@@ -73,12 +82,12 @@ impl WorkerStep {
         })
     }
 
-    /// Whether a RunGraph of it was seen.
     /// The session that runs it, once it has started.
-    fn session(&self) -> Option<Arc<WorkerSession>> {
-        self.session.get().and_then(Weak::upgrade)
+    pub fn session(&self) -> Option<Arc<WorkerSession>> {
+        self.session.get().and_then(|bound| bound.session.upgrade())
     }
 
+    /// Whether a RunGraph of it was seen.
     pub fn has_started(&self) -> bool {
         self.rendezvous.view().is_some()
     }
@@ -200,14 +209,16 @@ impl WorkerSteps {
         if let Some(other) = table.steps.get(&id).and_then(|entry| entry.step.session()) {
             owners.ensure(&other.owner, &session.owner, || format!("step {id}"))?;
         }
+        let counted = session.uncleaned.take(1, "a master that does not clean up its steps")?;
         let entry = self.entry(&mut table, id);
         entry.early_since = None;
         let early_bytes = std::mem::take(&mut entry.early_bytes);
         let step = entry.step.clone();
         // Under the lock: a step that has not started is removed with its last parked request.
-        step.session.get_or_init(|| Arc::downgrade(session));
-        step.rendezvous.bind(&session.view)?;
         table.early_bytes -= early_bytes;
+        step.rendezvous.bind(&session.view)?;
+        let session = Arc::downgrade(session);
+        step.session.get_or_init(|| BoundSession { session, _counted: counted });
         drop(table);
         // The step has room for its own values now, however many wait for other steps.
         self.changed.notify_waiters();
@@ -229,10 +240,13 @@ impl WorkerSteps {
             drop(table);
             return step.rendezvous.arrived(key, value, scope);
         }
-        let bytes = match &value {
-            Ok(Received::Live(tensor)) => tensor.byte_len(),
-            _ => 0,
-        };
+        // A dead value needs memory too.
+        let bytes = key.len()
+            + OVERHEAD
+            + match &value {
+                Ok(Received::Live(tensor)) => tensor.byte_len(),
+                _ => 0,
+            };
         let is_too_much = table.early_bytes.saturating_add(bytes) > MOST_EARLY_BYTES;
         if is_too_much && !self.cleaned.contains(id) {
             self.overrun.insert(id);
@@ -395,7 +409,8 @@ impl WorkerSteps {
     /// Ends the steps of a session that is closed: its master will not clean them up.
     pub fn end_those_of(&self, session: &Arc<WorkerSession>) {
         let is_its = |step: &WorkerStep| {
-            step.session.get().is_some_and(|s| std::ptr::eq(s.as_ptr(), Arc::as_ptr(session)))
+            let bound = step.session.get();
+            bound.is_some_and(|b| std::ptr::eq(b.session.as_ptr(), Arc::as_ptr(session)))
         };
         let ids: Vec<i64> = {
             let table = self.table.lock();

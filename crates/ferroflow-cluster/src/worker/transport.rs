@@ -8,12 +8,16 @@ use crate::messages::RecvTensorRequest;
 use crate::rpc::{BoxFuture, CallOptions};
 use crate::wire::Encode;
 use bytes::Bytes;
-use ferroflow_core::{HashMap, InlineScope, Received, Result, err};
+use ferroflow_core::{HashMap, InlineScope, Received, Result, ensure, err};
 use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
+use ferroflow_identity::PeerIdentity;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
 use std::sync::Arc;
+
+/// The most devices of one task.
+const MOST_DEVICES: usize = 1024;
 
 const RECV_TENSOR: &str = "/tensorflow.WorkerService/RecvTensor";
 
@@ -60,9 +64,17 @@ pub(crate) struct Native {
     sources: Sources,
 }
 
-/// The devices of tasks that push, with the number of links from each.
+/// The devices of tasks that push, by incarnation.
 #[derive(Default)]
-struct Sources(RwLock<HashMap<u64, usize>>);
+struct Sources(RwLock<HashMap<u64, LinkedDevice>>);
+
+/// A device of a task that pushes.
+struct LinkedDevice {
+    /// The number of links from the task.
+    links: usize,
+    task: String,
+    identity: Arc<PeerIdentity>,
+}
 
 impl Native {
     pub fn new(channels: Arc<Channels>, links: Arc<Links>) -> Native {
@@ -73,19 +85,66 @@ impl Native {
         &self.links
     }
 
-    /// Adds a link from a task that pushes.
-    pub fn connected(&self, from: &LinkSource) {
+    /// Fails if `from` says that it has a device that belongs to another task. `is_one_user` says
+    /// that identities do not matter.
+    pub fn admit(&self, from: &LinkSource, is_one_user: bool) -> Result<()> {
+        self.admit_among(&self.sources.0.read(), from, is_one_user)
+    }
+
+    fn admit_among(
+        &self,
+        sources: &HashMap<u64, LinkedDevice>,
+        from: &LinkSource,
+        is_one_user: bool,
+    ) -> Result<()> {
+        ensure!(
+            from.incarnations.len() <= MOST_DEVICES,
+            ResourceExhausted,
+            "{} has more than {MOST_DEVICES} devices",
+            from.task
+        );
+        for incarnation in &from.incarnations {
+            // A task that this one has connected to by itself is known from there.
+            let linked = self.links.to_device(*incarnation);
+            let is_other = match sources.get(incarnation) {
+                Some(known) => {
+                    known.task != from.task || !(is_one_user || known.identity == from.identity)
+                }
+                None => linked.is_some_and(|link| link.task != from.task),
+            };
+            ensure!(
+                !is_other,
+                PermissionDenied,
+                "{} says that it is {}, with a device of another task",
+                from.identity,
+                from.task
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds a link from a task that pushes, or fails like `admit`.
+    pub fn connected(&self, from: &LinkSource, is_one_user: bool) -> Result<()> {
         let mut sources = self.sources.0.write();
-        from.incarnations.iter().for_each(|i| *sources.entry(*i).or_default() += 1);
+        self.admit_among(&sources, from, is_one_user)?;
+        for incarnation in &from.incarnations {
+            let device = sources.entry(*incarnation).or_insert_with(|| LinkedDevice {
+                links: 0,
+                task: from.task.clone(),
+                identity: from.identity.clone(),
+            });
+            device.links += 1;
+        }
+        Ok(())
     }
 
     /// Removes a link. The task pushes as long as it has another.
     pub fn lost(&self, from: &LinkSource) {
         let mut sources = self.sources.0.write();
         for incarnation in &from.incarnations {
-            if let Some(count) = sources.get_mut(incarnation) {
-                *count -= 1;
-                if *count == 0 {
+            if let Some(device) = sources.get_mut(incarnation) {
+                device.links -= 1;
+                if device.links == 0 {
                     sources.remove(incarnation);
                 }
             }
@@ -124,6 +183,7 @@ impl Transport for Native {
         let channel = self.channels.get(from.address);
         let liveness = self.channels.liveness(from.address);
         let (task, key) = (from.task.to_string(), key.to_string());
+        let slot = self.links.slot(from.address);
         Box::pin(async move {
             let channel = channel?;
             let request = RecvTensorRequest {
@@ -135,6 +195,7 @@ impl Transport for Native {
             // Watched here too: the master may reach both tasks while they cannot reach each other.
             let call = channel.call(RECV_TENSOR, request.encode(), CallOptions::default());
             let answer = liveness.watch(&channel, call).await.map_err(|silence| {
+                slot.give_up();
                 let (address, silence) = (channel.address(), silence.message);
                 err!(Unavailable, "{task} at {address} does not answer: {silence}")
             })?;

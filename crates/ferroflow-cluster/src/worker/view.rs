@@ -2,7 +2,8 @@
 
 use super::transport::{Remote, Transport};
 use crate::spec::{ClusterSpec, task_name};
-use ferroflow_core::{DeviceInfo, DeviceName, HashMap, Result, bail};
+use ferroflow_core::{DeviceInfo, DeviceName, HashMap, HashSet, Result, bail};
+use ferroflow_identity::task_role;
 use std::sync::Arc;
 
 /// A task's name, its devices under that name, and its peers' addresses.
@@ -12,6 +13,8 @@ pub(crate) struct View {
     pub devices: Vec<Arc<DeviceInfo>>,
     /// By task name.
     addresses: HashMap<String, String>,
+    /// The roles of all tasks in certificates.
+    roles: HashSet<String>,
     pub transport: Arc<dyn Transport>,
 }
 
@@ -30,12 +33,18 @@ impl View {
             .tasks()
             .map(|(job, index, address)| (task_name(job, index).to_string(), address.to_string()))
             .collect();
-        View { name: own.to_string(), devices, addresses, transport }
+        let roles = cluster.tasks().map(|(job, index, _)| task_role(job, index)).collect();
+        View { name: own.to_string(), devices, addresses, roles, transport }
     }
 
     /// Whether a device, by its full name, is one of this task's.
     pub fn is_local(&self, device: &str) -> bool {
         device.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether a task of the cluster has this role in certificates.
+    pub fn has_role(&self, role: &str) -> bool {
+        self.roles.contains(role)
     }
 
     /// The task that orders collectives by default: the chief, the master, worker 0, or the first

@@ -2,6 +2,7 @@
 
 mod clients;
 mod fixture;
+mod floods;
 mod limits;
 mod malformed;
 mod servers;

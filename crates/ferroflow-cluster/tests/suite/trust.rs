@@ -2,4 +2,5 @@
 
 mod clusters;
 mod fixture;
+mod hostile_clients;
 mod owners;

@@ -6,6 +6,7 @@ use super::super::keepalive;
 use super::super::{
     BoxFuture, BoxIo, CONNECTION_WINDOW, MAX_FRAME, MAX_HEADER_LIST, STREAM_WINDOW,
 };
+use super::open_connections::Activity;
 use super::{Caller, RpcServer, RpcService, call};
 use crate::error::to_status;
 use crate::watchdog;
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     pub caller: Caller,
     /// Counts the bytes of its messages that are being received or handled.
     pub memory: Arc<Quota>,
+    pub activity: Arc<Activity>,
 }
 
 /// A connection without a handshake is closed after this.
@@ -167,7 +169,11 @@ impl ServerConnection {
                 Poll::Pending => break,
             }
         }
-        while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {}
+        let mut have_ended = false;
+        while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {
+            have_ended = true;
+        }
+        self.shared.activity.note(self.calls.len(), have_ended);
         if self.closing.is_some() || !self.calls.is_empty() {
             return Poll::Pending;
         }

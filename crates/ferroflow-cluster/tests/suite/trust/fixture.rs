@@ -7,7 +7,7 @@ use ferroflow_cluster::{
     ClusterSpec, ConnectOptions, Credentials, DataPath, JobAuthority, RemoteSession, Server,
     ServerOptions, TlsConnector, Trust,
 };
-use ferroflow_core::Result;
+use ferroflow_core::{Limits, Result};
 use ferroflow_graph::{Catalog, GraphDef};
 use prost::Message;
 use std::net::TcpListener;
@@ -39,6 +39,15 @@ impl SecureCluster {
 
     /// `change` is applied to what the tasks trust.
     pub async fn with(data_path: DataPath, change: impl Fn(Trust) -> Trust) -> SecureCluster {
+        SecureCluster::limited(data_path, Limits::DEFAULT, change).await
+    }
+
+    /// The same with limits.
+    pub async fn limited(
+        data_path: DataPath,
+        limits: Limits,
+        change: impl Fn(Trust) -> Trust,
+    ) -> SecureCluster {
         let authority = JobAuthority::new().unwrap();
         let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
         let [ps, worker] = listeners.each_ref().map(|l| l.local_addr().unwrap().to_string());
@@ -46,8 +55,8 @@ impl SecureCluster {
         let mut serving = JoinSet::new();
         for (job, listener) in ["ps", "worker"].into_iter().zip(listeners) {
             let trust = change(Trust::with(credentials(&authority, &[&format!("{job}-0")])));
-            let options =
-                ServerOptions { data_path, trust, ..ServerOptions::new(spec.clone(), job, 0) };
+            let options = ServerOptions::new(spec.clone(), job, 0);
+            let options = ServerOptions { data_path, trust, limits, ..options };
             listener.set_nonblocking(true).unwrap();
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             let server = Server::listening(listener, options, CATALOG.clone()).unwrap();

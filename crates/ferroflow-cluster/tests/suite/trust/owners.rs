@@ -119,3 +119,21 @@ async fn a_forged_master_ends_no_session() {
     let value = session.run(vec![], &["get:0"], &[], Some(FOREVER)).await.unwrap();
     assert_eq!(value[0].scalar_value::<f32>().unwrap(), 7.0);
 }
+
+/// A client with sessions at several masters may reset all of them, through any. Another one may
+/// not, whichever master it asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_through_any_master_is_that_of_its_client() {
+    let cluster = SecureCluster::start(DataPath::Auto).await;
+    let (ann, bob) = (cluster.client("ann"), cluster.client("bob"));
+    let at_worker = cluster.session(&ann, &variable()).await.unwrap();
+    at_worker.run(vec![], &[], &["set"], Some(FOREVER)).await.unwrap();
+    // Bob asks a master that Ann has not used.
+    assert_eq!(reset(&cluster, &cluster.ps, &bob).await, Err(PERMISSION_DENIED));
+    let value = at_worker.run(vec![], &["get:0"], &[], Some(FOREVER)).await.unwrap();
+    assert_eq!(value[0].scalar_value::<f32>().unwrap(), 7.0);
+    let at_ps = session(&format!("grpcs://{}", cluster.ps), Some(&ann), &variable()).await.unwrap();
+    at_ps.run(vec![], &[], &["set"], Some(FOREVER)).await.unwrap();
+    assert_eq!(reset(&cluster, &cluster.worker, &ann).await, Ok(()));
+    assert_eq!(reset(&cluster, &cluster.ps, &ann).await, Ok(()));
+}

@@ -1,0 +1,112 @@
+//! The open connections of a server. When there are too many, one that is idle makes room.
+
+use ferroflow_core::HashMap;
+use ferroflow_identity::PeerIdentity;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::task::AbortHandle;
+
+/// The use of one connection.
+pub(super) struct Activity {
+    calls: AtomicUsize,
+    opened: Instant,
+    /// Milliseconds from `opened` to the end of the last call.
+    last: AtomicU64,
+}
+
+impl Default for Activity {
+    fn default() -> Activity {
+        Activity { calls: AtomicUsize::new(0), opened: Instant::now(), last: AtomicU64::new(0) }
+    }
+}
+
+impl Activity {
+    /// Notes how many calls are under way, and whether some have ended.
+    pub fn note(&self, calls: usize, have_ended: bool) {
+        self.calls.store(calls, Ordering::Relaxed);
+        if have_ended {
+            let passed = self.opened.elapsed().as_millis() as u64;
+            self.last.store(passed, Ordering::Relaxed);
+        }
+    }
+
+    /// When its last call ended, if none is under way.
+    fn idle_since(&self) -> Option<Instant> {
+        let last = std::time::Duration::from_millis(self.last.load(Ordering::Relaxed));
+        (self.calls.load(Ordering::Relaxed) == 0).then(|| self.opened + last)
+    }
+}
+
+struct OpenConnection {
+    identity: Arc<PeerIdentity>,
+    activity: Arc<Activity>,
+    handle: AbortHandle,
+}
+
+/// All open connections.
+#[derive(Default)]
+pub(super) struct OpenConnections(Vec<OpenConnection>);
+
+impl OpenConnections {
+    pub fn add(
+        &mut self,
+        identity: Arc<PeerIdentity>,
+        activity: Arc<Activity>,
+        handle: AbortHandle,
+    ) {
+        self.0.push(OpenConnection { identity, activity, handle });
+    }
+
+    /// Whether one more may be opened, where `most` are allowed. If there are too many, this closes
+    /// one without a call: that of the identity with the most connections that has been idle for
+    /// longest. A client opens it again with its next call.
+    pub fn has_room(&mut self, most: usize) -> bool {
+        if self.0.len() < most {
+            return true;
+        }
+        self.0.retain(|open| !open.handle.is_finished());
+        if self.0.len() < most {
+            return true;
+        }
+        let mut counts: HashMap<&PeerIdentity, usize> = HashMap::default();
+        self.0.iter().for_each(|open| *counts.entry(&open.identity).or_default() += 1);
+        let largest = counts.values().max().copied().unwrap_or_default();
+        let idle = |open: &OpenConnection| {
+            open.activity.idle_since().filter(|_| counts[&*open.identity] == largest)
+        };
+        let idle = self.0.iter().enumerate().filter_map(|(at, open)| Some((idle(open)?, at)));
+        let Some((_, at)) = idle.min() else { return false };
+        self.0.swap_remove(at).handle.abort();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(open: &mut OpenConnections, user: u32, calls: usize) -> AbortHandle {
+        let activity = Arc::<Activity>::default();
+        activity.note(calls, false);
+        let handle = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        open.add(Arc::new(PeerIdentity::User(user)), activity, handle.clone());
+        handle
+    }
+
+    #[tokio::test]
+    async fn the_identity_with_most_connections_makes_room() {
+        let mut open = OpenConnections::default();
+        let quiet = add(&mut open, 1, 0);
+        let [first, second] = [0, 0].map(|calls| add(&mut open, 2, calls));
+        let busy = add(&mut open, 2, 1);
+        assert!(open.has_room(5));
+        assert!(open.has_room(4), "one of user 2 makes room");
+        tokio::task::yield_now().await;
+        assert!(first.is_finished() != second.is_finished());
+        assert!(!quiet.is_finished() && !busy.is_finished());
+        let [one, two] = [1, 1].map(|calls| add(&mut open, 3, calls));
+        assert!(!open.has_room(5) || !quiet.is_finished(), "user 3 has none to close");
+        assert!(!one.is_finished() && !two.is_finished());
+    }
+}
