@@ -9,6 +9,7 @@ use crate::background::Background;
 use crate::binary::Profile;
 use crate::book;
 use crate::conformance;
+use crate::deny;
 use crate::programs;
 use crate::python;
 use crate::skipped;
@@ -43,6 +44,8 @@ enum Step {
     Fmt,
     /// The rules that no compiler checks
     Tidy,
+    /// Licences, duplicates and sources of dependencies, as deny.toml says
+    Deny,
     /// cargo clippy on all targets, warnings are errors
     Clippy,
     /// All Rust tests but doc tests, by cargo-nextest where it is installed
@@ -64,6 +67,7 @@ impl Step {
         match self {
             Step::Fmt => "fmt",
             Step::Tidy => "tidy",
+            Step::Deny => "deny",
             Step::Clippy => "clippy",
             Step::Test => "test",
             Step::Doctest => "doctest",
@@ -79,6 +83,7 @@ impl Step {
         match self {
             Step::Fmt => "cargo xtask check --only fmt (`cargo fmt` repairs)".into(),
             Step::Tidy => "cargo xtask tidy".into(),
+            Step::Deny => "cargo xtask deny".into(),
             Step::Conformance => "cargo xtask conformance [--only PROGRAM]".into(),
             Step::Python => "cargo xtask python [MODULE]".into(),
             _ => format!("cargo xtask check --only {}", self.name()),
@@ -89,6 +94,7 @@ impl Step {
         match self {
             Step::Fmt => steps::run(&mut steps::cargo(&["fmt", "--all", "--check"])),
             Step::Tidy => tidy::checked(),
+            Step::Deny => deny::run(&deny::Args {}),
             Step::Clippy => steps::run(&mut steps::cargo(&[
                 "clippy",
                 "--workspace",

@@ -9,6 +9,7 @@ mod binary;
 mod book;
 mod check;
 mod conformance;
+mod deny;
 mod digits;
 mod gpu;
 mod oracle;
@@ -59,6 +60,7 @@ enum Chore {
     Book(book::Args),
     Check(check::Args),
     Conformance(conformance::Args),
+    Deny(deny::Args),
     Bench(bench::Args),
     BenchRust(bench::RustArgs),
     Digits(digits::Args),
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Chore::Book(args) => book::run(&args),
         Chore::Check(args) => check::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
+        Chore::Deny(args) => deny::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Digits(args) => digits::run(&args),

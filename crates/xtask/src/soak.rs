@@ -5,10 +5,11 @@ mod task;
 
 use crate::binary::{self, Profile};
 use crate::paths;
-use crate::steps::{Failure, Result, time_text};
+use crate::steps::{self, Failure, Result, time_text};
 use course::Course;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use task::{Cluster, Task};
@@ -61,6 +62,10 @@ pub struct Args {
     #[arg(long, value_name = "JOB:N")]
     spare: Vec<String>,
 
+    /// With TLS: every task has a certificate of the job
+    #[arg(long)]
+    tls: bool,
+
     /// The command to test, instead of the release build
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -89,7 +94,18 @@ pub fn run(args: &Args) -> Result {
     let dir = paths::target().join("soak").join(std::process::id().to_string());
     let failed = |what: &str, e: std::io::Error| Failure(format!("{what}: {e}"));
     std::fs::create_dir_all(&dir).map_err(|e| failed("cannot make a folder", e))?;
-    let cluster = Cluster { program, dir, spec: spec(args)?, args_of_train: train(args) };
+    let spec = spec(args)?;
+    let credentials = match args.tls {
+        false => None,
+        true => {
+            let folder = dir.join("certs");
+            let mut certs = Command::new(&program);
+            certs.args(["certs", "--cluster", &spec, "--out"]).arg(&folder);
+            steps::run(&mut certs)?;
+            Some(folder)
+        }
+    };
+    let cluster = Cluster { program, dir, spec, credentials, args_of_train: train(args) };
     println!(
         "training {} in step with {} ps and {} workers for {}, a kill every {} s; logs in {}",
         args.model,

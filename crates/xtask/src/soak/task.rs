@@ -14,6 +14,8 @@ pub struct Cluster {
     pub program: PathBuf,
     pub dir: PathBuf,
     pub spec: String,
+    /// The folder with the credentials of all tasks, if they use TLS.
+    pub credentials: Option<PathBuf>,
     pub args_of_train: Vec<String>,
 }
 
@@ -105,6 +107,10 @@ impl Task {
                 .args(["--cluster", &cluster.spec, "--task", &index, "--out"])
                 .arg(cluster.dir.join("model")),
         };
+        if let Some(folder) = &cluster.credentials {
+            let own = folder.join(format!("{}-{}", self.job, self.index));
+            command.env("FERROFLOW_CREDENTIALS", own);
+        }
         let log = cluster.dir.join(format!("{}-{}.log", self.job, self.index));
         let log = File::options().create(true).append(true).open(log).map_err(failed)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
