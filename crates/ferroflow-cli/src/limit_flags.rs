@@ -84,6 +84,11 @@ impl LimitFlags {
         Ok(())
     }
 
+    /// Whether ops are confined to some folders.
+    pub fn confines_files(&self) -> bool {
+        !self.file_root.is_empty()
+    }
+
     fn limits(&self) -> Limits {
         let mut limits = DEFAULT;
         limits.session_memory.most = self.max_session_memory.unwrap_or(usize::MAX);

@@ -10,6 +10,7 @@ use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result, set_compute_threads};
 use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,8 +93,15 @@ pub fn run(args: Args) -> Result<()> {
     }
     args.limits.apply()?;
     exit_within(Duration::from_secs(args.stop_timeout))?;
-    let exit_with_workers = args.exit_with_workers;
+    let (exit_with_workers, confines_files) =
+        (args.exit_with_workers, args.limits.confines_files());
     let options = options(args)?;
+    if !confines_files && is_for_other_hosts(&options)? {
+        tracing::warn!(
+            "clients on other hosts can read and write every file that this user can; confine \
+             them with --file-root DIR"
+        );
+    }
     let network = network_threads()?;
     let served = network.block_on(async {
         let (cluster, timeout) = (options.cluster.clone(), options.session_timeout);
@@ -130,6 +138,18 @@ pub fn run(args: Args) -> Result<()> {
     // Not dropped: that would wait for threads that may be stuck in a file.
     network.shutdown_background();
     served
+}
+
+/// Whether the server listens on an address that other hosts may reach.
+fn is_for_other_hosts(options: &ServerOptions) -> Result<bool> {
+    let own = options.cluster.address(&options.job, options.task)?;
+    let address = options.bind.as_deref().unwrap_or(own);
+    let host = match address.parse::<IpAddr>() {
+        Ok(_) => address,
+        Err(_) => address.rsplit_once(':').map_or(address, |(host, _)| host),
+    };
+    let host = host.trim_matches(['[', ']']);
+    Ok(!host.parse::<IpAddr>().map_or(host == "localhost", |ip| ip.is_loopback()))
 }
 
 /// Refuses --exit-with-workers on a worker, which would wait for itself.

@@ -4,6 +4,7 @@ use crate::common::{FOREVER, Lines, Running, ferroflow, folder, free_addresses};
 use ferroflow::cluster::{ConnectOptions, Credentials};
 use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};
 use ferroflow::{DType, Tensor};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -96,6 +97,33 @@ fn a_wide_bind_without_credentials_is_refused_with_advice() {
     let spec = format!("worker={address}");
     let open = start(server(&spec, &["--bind", "0.0.0.0", "--insecure"]));
     assert_eq!(seven(&open.target, None, FOREVER), Some(7.0));
+}
+
+#[test]
+fn a_wide_bind_without_file_roots_warns() {
+    let dir = folder("wide");
+    let address = free_addresses("127.0.0.1", 1).remove(0);
+    let spec = format!("worker={address}");
+    certs(&dir, &["--cluster", &spec, "client"]);
+    let own = dir.join("worker-0");
+    for (bind, roots, warns) in
+        [("0.0.0.0", false, true), ("0.0.0.0", true, false), ("127.0.0.1", false, false)]
+    {
+        let mut command = server(&spec, &["--bind", bind, "--credentials"]);
+        command.arg(&own);
+        if roots {
+            command.arg("--file-root").arg(&dir);
+        }
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = Running(child);
+        Lines::of(process.0.stdout.take().unwrap()).wait_for("ready grpcs://");
+        process.signal("TERM");
+        process.end();
+        let mut errors = String::new();
+        process.0.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!(errors.contains("--file-root"), warns, "{bind} {roots}: {errors}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

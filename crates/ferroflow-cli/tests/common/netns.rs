@@ -18,6 +18,29 @@ fn ip(words: &[&str]) {
     try_ip(words).unwrap();
 }
 
+fn tc(words: &[&str]) {
+    let out = Command::new("tc").args(words).output().unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "tc {}: {errors}", words.join(" "));
+}
+
+/// Why links cannot be slowed down here.
+pub fn no_traffic_shaping() -> Option<String> {
+    let name = format!("ffq{}", std::process::id());
+    let device = ["link", "add", &name, "type", "veth", "peer", "name", &format!("{name}p")];
+    if let Err(why) = try_ip(&device) {
+        return Some(why);
+    }
+    let words = "root tbf rate 8mbit burst 64kb latency 200ms".split(' ');
+    let out = Command::new("tc").args(["qdisc", "add", "dev", &name]).args(words).output();
+    let _ = try_ip(&["link", "del", &name]);
+    match out {
+        Ok(out) if out.status.success() => None,
+        Ok(out) => Some(format!("tc: {}", String::from_utf8_lossy(&out.stderr).trim())),
+        Err(e) => Some(format!("no tc command: {e}")),
+    }
+}
+
 /// A namespace whose name is its address.
 struct Namespace(String);
 
@@ -40,6 +63,7 @@ pub struct Cable {
     near: Option<Namespace>,
     far: Namespace,
     near_address: String,
+    near_device: String,
     device: String,
 }
 
@@ -80,7 +104,7 @@ impl Cable {
             ip(&[&inside[..], &["addr", "add", &at, "dev", device]].concat());
             ip(&[&inside[..], &["link", "set", device, "up"]].concat());
         }
-        Cable { near, far, near_address, device }
+        Cable { near, far, near_address, near_device: other, device }
     }
 
     pub fn near(&self) -> &str {
@@ -90,6 +114,21 @@ impl Cable {
     /// The address of the far end, and the name of its namespace.
     pub fn far(&self) -> &str {
         &self.far.0
+    }
+
+    /// Lets the far end reach the near end of another cable.
+    pub fn reaches(&self, other: &Cable) {
+        let far = self.far.0.as_str();
+        ip(&["-n", far, "route", "add", other.near(), "dev", &self.device, "src", far]);
+    }
+
+    /// Limits both directions to `rate`, such as `8mbit`.
+    pub fn slow_down(&self, rate: &str) {
+        let shape = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "200ms"];
+        let near = &self.near_device;
+        let far = self.far.0.as_str();
+        tc(&[&["qdisc", "add", "dev", near], &shape[..]].concat());
+        tc(&[&["-n", far, "qdisc", "add", "dev", &self.device], &shape[..]].concat());
     }
 
     /// Drops all packets, without an error at either end.

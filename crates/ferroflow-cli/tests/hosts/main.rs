@@ -9,6 +9,7 @@ mod elastic;
 mod faults;
 mod launchers;
 mod namespaces;
+mod network;
 mod sshd;
 mod users;
 
@@ -24,6 +25,12 @@ fn main() {
         trial!(namespaces::a_cluster_works_together_on_several_hosts, NETWORK_NAMESPACES),
         trial!(namespaces::ranks_of_several_hosts_reduce_over_tls, NETWORK_NAMESPACES),
         trial!(namespaces::ranks_get_an_address_that_other_hosts_reach, NETWORK_NAMESPACES),
+        trial!(network::a_task_that_restarts_at_another_address_is_found_again, NETWORK_NAMESPACES),
+        trial!(
+            network::a_session_finds_a_task_at_its_new_address_without_a_failed_step,
+            NETWORK_NAMESPACES
+        ),
+        trial!(network::a_slow_link_is_not_taken_for_a_dead_task, network::SLOW_LINKS),
         trial!(users::another_user_of_this_host_is_not_let_in, ANOTHER_USER),
         trial!(launchers::ranks_that_mpirun_starts_find_each_other, MPIRUN),
         trial!(launchers::a_job_token_passes_through_a_terminal_unseen, TERMINAL),

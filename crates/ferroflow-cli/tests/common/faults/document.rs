@@ -27,6 +27,18 @@ client's own timeout, since jobs start their tasks minutes apart.
 
 ";
 
+/// The host of a task is replaced, as a pod is. `hosts/network.rs` tests it.
+pub const NEW_ADDRESS: (&str, &str) = (
+    "a task restarts at another address, and its name leads there",
+    "steps of old sessions: `Unavailable` within 3 s, naming the task; a new session looks the name up again and works",
+);
+
+/// `hosts/network.rs` tests it.
+pub const SLOW_LINK: (&str, &str) = (
+    "a link that needs longer for a value than a silent task is given",
+    "the step takes as long as its values need; no task is given up",
+);
+
 pub fn check() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/faults.md");
     let text = text();
@@ -60,6 +72,12 @@ fn text() -> String {
         phase_text(Cell::APART.phase),
         outcome(Cell::APART)
     );
+    text += "\n| network | outcome |\n|---|---|\n";
+    for (what, outcome) in [NEW_ADDRESS, SLOW_LINK] {
+        text += &format!("| {what} | {outcome} |\n");
+    }
+    text += "\n[What happens to a server under pressure?](pressure.md) has the rows for a FIFO, memory, descriptors,\n\
+             silent connections, hostile peers and a full disk.\n";
     text + "\nWhile a checkpoint is being written, the one before it stays the latest and complete.\n"
 }
 
