@@ -256,7 +256,9 @@ impl Shared {
         hello.u32(self.rank as u32);
         write_frame(&mut stream, &hello.0).map_err(setup)?;
         let mut watched = stream.clone();
-        self.state.lock().streams.push(stream.tcp().try_clone().map_err(setup)?);
+        if !self.keep(stream.tcp().try_clone().map_err(setup)?) {
+            return Err(err!(Cancelled, "the message links were closed"));
+        }
         let shared = self.clone();
         crate::engine::spawn("ff-watch", move || {
             // The other end sends nothing: a read ends when the connection does.
@@ -264,6 +266,15 @@ impl Shared {
             shared.lost(to, &closed(to));
         })?;
         Ok(stream)
+    }
+
+    /// Keeps a connection, to shut it down at the end. Returns false if the end has come.
+    fn keep(&self, stream: TcpStream) -> bool {
+        let mut state = self.state.lock();
+        if !state.closing {
+            state.streams.push(stream);
+        }
+        !state.closing
     }
 
     /// Opens a connection and proves the token.
@@ -409,8 +420,10 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         };
         let tcp = greeted.stream.tcp();
         crate::loopback::tune(tcp, tcp.local_addr(), tcp.peer_addr());
-        if let Ok(kept) = tcp.try_clone() {
-            shared.state.lock().streams.push(kept);
+        let Ok(kept) = tcp.try_clone() else { continue };
+        // Links that close have shut their connections down: this one came too late.
+        if !shared.keep(kept) {
+            return;
         }
         let reader = shared.clone();
         let started = crate::engine::spawn("ff-receive", move || {
