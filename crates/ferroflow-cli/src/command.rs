@@ -82,7 +82,24 @@ fn normalized(words: Vec<OsString>) -> Vec<OsString> {
 fn parsed(words: Vec<OsString>) -> Cli {
     let words = normalized(words);
     let is_run = words.get(1).is_some_and(|w| w == "run");
+    let words = if is_run { without_horovod(words) } else { words };
     Cli::try_parse_from(words).unwrap_or_else(|e| if is_run { run::explained(e) } else { e }.exit())
+}
+
+/// Replaces horovodrun's flags, and names those that have no meaning here.
+fn without_horovod(words: Vec<OsString>) -> Vec<OsString> {
+    match run::horovod::translated(words) {
+        Ok((words, ignored)) => {
+            if !ignored.is_empty() {
+                eprintln!("ferroflow run: ignored: {}", ignored.join(", "));
+            }
+            words
+        }
+        Err(e) => {
+            eprintln!("ferroflow run: {}", e.message());
+            std::process::exit(2)
+        }
+    }
 }
 
 /// Runs the command with these words, the first of which is its name, and returns the exit status.

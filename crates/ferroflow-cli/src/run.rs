@@ -6,6 +6,7 @@ mod discovery;
 mod elastic;
 mod environment;
 mod hook;
+pub mod horovod;
 mod hosts;
 pub mod ports;
 mod secrets;
