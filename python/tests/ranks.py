@@ -28,8 +28,9 @@ def _free_ports(count):
     return ports
 
 
-def start(n, file, function, env=None):
-    """Starts `function` of a file on `n` ranks. Returns the processes."""
+def start(n, file, function, env=None, each=None):
+    """Starts `function` of a file on `n` ranks. Returns the processes. `each(rank)` has more of the
+    environment of a rank."""
     ours, master = _free_ports(2)
     processes = []
     for rank in range(n):
@@ -41,6 +42,7 @@ def start(n, file, function, env=None):
             "PYTHONUNBUFFERED": 1,
         }
         own.update(env or {})
+        own.update(each(rank) if each else {})
         whole = {**os.environ, **{k: str(v) for k, v in own.items() if str(v)}}
         flags = ["-I"] if sys.flags.isolated else []
         processes.append(subprocess.Popen(

@@ -21,6 +21,9 @@ class Examples(unittest.TestCase):
     def test_numpy(self):
         self._run("numpy_average.py")
 
+    def test_graph(self):
+        self._run("graph_mlp.py")
+
     @ranks.requires("torch")
     def test_torch(self):
         self._run("torch_mlp.py")

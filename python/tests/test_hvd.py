@@ -91,6 +91,32 @@ def everything():
         raise AssertionError("rank() after shutdown()")
 
 
+def sums_of_random_numbers():
+    """Prints a digest of many sums, which are submitted in another order in each run."""
+    import hashlib
+    import random
+    import time
+
+    import numpy as np
+
+    import ferroflow.hvd as hvd
+    hvd.init()
+    sizes = [1, 7, 1000, 30_000, 5, 200_000, 64, 3000] * 4
+    mine = np.random.RandomState(hvd.rank())
+    arrays = [mine.randn(s).astype(np.float32) for s in sizes]
+    order = list(range(len(sizes)))
+    random.shuffle(order)
+    handles = {}
+    for i in order:
+        handles[i] = hvd.allreduce_async(arrays[i], name=str(i), op=hvd.Sum)
+        time.sleep(random.random() * 0.002)
+    digest = hashlib.sha256()
+    for i in range(len(sizes)):
+        digest.update(hvd.synchronize(handles[i]).tobytes())
+    print(digest.hexdigest())
+    hvd.shutdown()
+
+
 def process_sets():
     """Process sets, with removal."""
     import numpy as np
@@ -191,10 +217,11 @@ def one_raises():
     import numpy as np
 
     import ferroflow.hvd as hvd
-    hvd.init()
-    if hvd.rank() == 1:
-        raise KeyError("no such column")
     try:
+        # A slow rank may learn of the error while it still connects.
+        hvd.init()
+        if hvd.rank() == 1:
+            raise KeyError("no such column")
         hvd.allreduce(np.ones(2))
     except hvd.HorovodInternalError as e:
         assert "rank 1 raised KeyError" in str(e) and "no such column" in str(e), e
@@ -240,6 +267,13 @@ class Hvd(unittest.TestCase):
 
     def test_links_over_tcp_give_the_same(self):
         ranks.run(self, 2, __file__, "everything", {"FERROFLOW_TRANSPORT": "tcp"})
+
+    def test_sums_are_equal_bit_by_bit_in_deterministic_jobs(self):
+        outs = []
+        for _ in range(3):
+            outs += ranks.run(self, 4, __file__, "sums_of_random_numbers",
+                              {"FERROFLOW_DETERMINISTIC": 1})
+        self.assertEqual(len(set(outs)), 1, outs)
 
     def test_process_sets_can_be_added_and_removed(self):
         ranks.run(self, 3, __file__, "process_sets")

@@ -27,8 +27,6 @@ def adds_up():
 
 def survives():
     """Counts to 30 in an elastic job, in which some ranks are killed at certain steps."""
-    import signal
-
     import numpy as np
 
     import ferroflow.hvd as hvd
@@ -41,13 +39,7 @@ def survives():
     def train(state):
         while state.step < 30:
             if state.step in (5, 12, 20) and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:
-                marker = os.path.join(os.environ["MARKERS"], str(state.step))
-                try:
-                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-                except FileExistsError:
-                    pass
-                else:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                _dies_once(str(state.step))
             state.weights = state.weights + hvd.allreduce(np.ones(1000), name="gradient")
             state.step += 1
             state.commit()
@@ -61,8 +53,6 @@ def survives():
 
 def torch_survives():
     """The same with a torch model, its optimizer and a sampler."""
-    import signal
-
     import torch
 
     import ferroflow.torch as hvd
@@ -79,13 +69,7 @@ def torch_survives():
     def train(state):
         while state.step < 12:
             if state.step == 5 and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:
-                try:
-                    os.close(os.open(os.path.join(os.environ["MARKERS"], "torch"),
-                                     os.O_CREAT | os.O_EXCL))
-                except FileExistsError:
-                    pass
-                else:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                _dies_once("torch")
             state.optimizer.zero_grad()
             (-state.model(torch.ones(4, 2)).mean()).backward()
             state.optimizer.step()
@@ -99,6 +83,132 @@ def torch_survives():
     hvd.shutdown()
 
 
+def _dies_once(name):
+    """Ends the process, the first time that any rank calls this with the name."""
+    import signal
+    try:
+        os.close(os.open(os.path.join(os.environ["MARKERS"], name), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def session_survives():
+    """The same with a session of `ferroflow.compat.v1`."""
+    import ferroflow.compat.v1 as tf
+    import ferroflow.hvd as hvd
+    hvd.init()
+    w = tf.get_variable("w", [3], initializer=tf.zeros_initializer())
+    optimizer = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0))
+    train_op = optimizer.minimize(-tf.reduce_sum(w))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        state = hvd.elastic.TensorFlowState(session=session, step=0)
+
+        @hvd.elastic.run
+        def train(state):
+            while state.step < 12:
+                if state.step == 5 and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:
+                    _dies_once("session")
+                session.run(train_op)
+                state.step += 1
+                state.commit()
+
+        train(state)
+        assert (session.run(w) == 12).all(), session.run(w)
+    print("done", flush=True)
+    hvd.shutdown()
+
+
+def tensorflow_survives():
+    """The same with TensorFlow's variables."""
+    import tensorflow as tf
+
+    import ferroflow.tensorflow as hvd
+    hvd.init()
+    w = tf.Variable(tf.zeros(3))
+    state = hvd.elastic.TensorFlowState([w], step=0)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = -tf.reduce_sum(w)
+        [gradient] = hvd.DistributedGradientTape(tape).gradient(loss, [w])
+        w.assign_sub(gradient)
+
+    @hvd.elastic.run
+    def train(state):
+        while state.step < 12:
+            if state.step == 5 and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:
+                _dies_once("tensorflow")
+            step()
+            state.step += 1
+            state.commit()
+
+    train(state)
+    assert (w.numpy() == 12).all(), w
+    print("done", flush=True)
+    hvd.shutdown()
+
+
+def keras_survives():
+    """The same with fit() of a Keras model, and the callbacks."""
+    import keras
+    import numpy as np
+
+    import ferroflow.keras as hvd
+    hvd.init()
+    net = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(
+        1, kernel_initializer="zeros", use_bias=False)])
+    net.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(1.0)),
+                lambda target, out: -keras.ops.mean(out) if hasattr(keras, "ops") else -out)
+    state = hvd.elastic.KerasState(net, batch=0, epoch=0)
+
+    class Dies(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if state.epoch == 1 and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:
+                _dies_once("keras")
+
+    @hvd.elastic.run
+    def train(state):
+        net.fit(np.ones((4, 2), "float32"), np.ones((4, 1), "float32"), batch_size=4,
+                epochs=4 - state.epoch, verbose=0, callbacks=[
+                    Dies(), hvd.elastic.UpdateBatchStateCallback(state),
+                    hvd.elastic.UpdateEpochStateCallback(state),
+                    hvd.elastic.CommitStateCallback(state, batches_per_commit=100)])
+
+    train(state)
+    assert state.epoch == 4, state.epoch
+    # One step for each epoch, and no step twice.
+    assert np.allclose(net.get_weights()[0], 4.0), net.get_weights()
+    print("done", flush=True)
+    hvd.shutdown()
+
+
+CALLS_FUNCTIONS = """
+import numpy
+import ferroflow.hvd as hvd
+
+def sums_of_ranks(factor, offset=0):
+    hvd.init()
+    total = hvd.allreduce(numpy.ones(1), op=hvd.Sum)[0]
+    return hvd.rank(), float(total) * factor + offset
+
+def fails_on_rank_1():
+    hvd.init()
+    if hvd.rank() == 1:
+        raise KeyError("no such column")
+    hvd.barrier()
+
+if __name__ == "__main__":
+    print(hvd.run(sums_of_ranks, (10,), {"offset": 1}, np=3))
+    try:
+        hvd.run(fails_on_rank_1, np=2)
+    except RuntimeError as e:
+        print("error:", e)
+"""
+
+
 def _run(*arguments, env=None, limit=180):
     whole = {**os.environ, **(env or {}), "OMP_NUM_THREADS": "1"}
     return subprocess.run(arguments, env=whole, timeout=limit, text=True, stdout=subprocess.PIPE,
@@ -110,6 +220,10 @@ def _program(function):
             function]
 
 
+def _framework_of_keras():
+    return next(f for f in ("tensorflow", "torch", "jax") if importlib.util.find_spec(f))
+
+
 @unittest.skipIf(COMMAND is None, "the command `ferroflow` is not installed beside this Python")
 class Launch(unittest.TestCase):
     def test_ferroflow_run_starts_python_programs(self):
@@ -118,11 +232,41 @@ class Launch(unittest.TestCase):
         for rank in range(3):
             self.assertIn(f"rank {rank} of 3: 3.0", ran.stdout)
 
-    def _elastic(self, function):
+    def test_functions_are_called_on_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.py")
+            with open(path, "w") as program:
+                program.write(CALLS_FUNCTIONS)
+            ran = _run(sys.executable, *FLAGS, path)
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+        self.assertIn("[(0, 31.0), (1, 31.0), (2, 31.0)]", ran.stdout)
+        self.assertIn("error: rank 1 raised KeyError: 'no such column'", ran.stdout)
+
+    def test_ranks_with_certificates_work_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            names = ["job", "rank-0", "rank-1"]
+            made = _run(COMMAND, "certs", "--out", folder,
+                        *(f"{name}=localhost,127.0.0.1" for name in names))
+            self.assertEqual(made.returncode, 0, made.stdout)
+            self._with_certificates("adds_up", folder)
+            if importlib.util.find_spec("torch") is not None:
+                self._with_certificates("adds_up_by_backend", folder)
+            self._elastic("survives", {"FERROFLOW_CREDENTIALS": os.path.join(folder, "job")})
+
+    def _with_certificates(self, function, folder):
+        processes = ranks.start(2, __file__, function)
+        # Once more, with a folder for each rank.
+        processes += ranks.start(2, __file__, function,
+                                 each=lambda r: {"FERROFLOW_CREDENTIALS": f"{folder}/rank-{r}"})
+        for code, out in ranks.finish(processes):
+            self.assertEqual(code, 0, out)
+            self.assertIn("of 2: 2.0", out)
+
+    def _elastic(self, function, env=None):
         with tempfile.TemporaryDirectory() as folder:
             ran = _run(COMMAND, "run", "-np", "3", "--min-np", "1", "--max-np", "3",
                        "--max-failures", "100", "--", *_program(function),
-                       env={"MARKERS": folder})
+                       env={"MARKERS": folder, **(env or {})})
             self.assertEqual(ran.returncode, 0, ran.stdout)
             self.assertTrue(os.listdir(folder), "no rank was killed")
         self.assertIn("done", ran.stdout)
@@ -130,9 +274,41 @@ class Launch(unittest.TestCase):
     def test_an_elastic_job_survives_killed_ranks(self):
         self._elastic("survives")
 
+    def test_an_elastic_job_of_sessions_survives_killed_ranks(self):
+        self._elastic("session_survives")
+
+    @ranks.requires("tensorflow")
+    def test_an_elastic_tensorflow_job_survives_killed_ranks(self):
+        self._elastic("tensorflow_survives")
+
+    @ranks.requires("keras")
+    def test_an_elastic_keras_job_survives_killed_ranks(self):
+        self._elastic("keras_survives", {"KERAS_BACKEND": _framework_of_keras()})
+
     @ranks.requires("torch")
     def test_an_elastic_torch_job_survives_killed_ranks(self):
         self._elastic("torch_survives")
+
+
+class OtherLaunchers(unittest.TestCase):
+    @unittest.skipIf(shutil.which("mpirun") is None, "mpirun is not installed")
+    def test_mpirun_starts_python_programs(self):
+        ran = _run("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3",
+                   *_program("adds_up"))
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3: 3.0", ran.stdout)
+
+    def test_variables_of_srun_are_understood(self):
+        none = dict.fromkeys(("FERROFLOW_RANK", "FERROFLOW_SIZE", "FERROFLOW_ADDRESS", "RANK",
+                              "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"), "")
+        job = {"SLURM_NTASKS": 2, "SLURM_STEP_ID": 0, "SLURM_JOB_ID": os.getpid(),
+               "SLURM_STEP_NODELIST": "localhost", **none}
+        outs = ranks.finish(ranks.start(2, __file__, "adds_up", job,
+                                        each=lambda r: {"SLURM_PROCID": r, "SLURM_LOCALID": r}))
+        for rank, (code, out) in enumerate(outs):
+            self.assertEqual(code, 0, out)
+            self.assertIn(f"rank {rank} of 2: 2.0", out)
 
 
 @unittest.skipIf(importlib.util.find_spec("torch") is None,

@@ -116,6 +116,80 @@ def trains():
     hvd.shutdown()
 
 
+def normalizes():
+    """SyncBatchNormalization gives what a layer with the whole batch gives, gradients too."""
+    import numpy as np
+    import tensorflow as tf
+
+    import ferroflow.tensorflow as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    random = np.random.RandomState(0)
+    # The ranks have batches of different sizes.
+    sizes = [2 + q for q in range(n)]
+    begin, end = sum(sizes[:r]), sum(sizes[:r + 1])
+    for shape in ((3,), (4, 5, 3)):
+        inputs = random.randn(sum(sizes), *shape).astype(np.float32)
+        scale = tf.constant(random.randn(sum(sizes), *shape).astype(np.float32))
+
+        def run(layer, x, factor):
+            x = tf.constant(x)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                out = layer(x, training=True)
+                loss = tf.reduce_sum(out * factor)
+            return [t.numpy() for t in (out, *tape.gradient(loss, [x, layer.gamma, layer.beta]),
+                                        layer.moving_mean, layer.moving_variance)]
+        mine = run(hvd.SyncBatchNormalization(momentum=0.9), inputs[begin:end], scale[begin:end])
+        whole = tf.keras.layers.BatchNormalization(momentum=0.9)
+        # Outside of the batch dimension alone, Keras would use another estimate of the variance.
+        whole.fused = False
+        out, dx, dgamma, dbeta, mean, variance = run(whole, inputs, scale)
+        total = [hvd.allreduce(tf.constant(g), op=hvd.Sum).numpy() for g in mine[2:4]]
+        for got, want in zip(mine[:2] + total + mine[4:],
+                             (out[begin:end], dx[begin:end], dgamma, dbeta, mean, variance)):
+            assert np.allclose(got, want, atol=1e-4), (shape, got, want)
+        layer = hvd.SyncBatchNormalization()
+        layer.build((None, *shape))
+        assert np.allclose(layer(inputs, training=False), inputs / np.sqrt(1.001), atol=1e-5)
+    hvd.shutdown()
+
+
+def keeps_layers_local():
+    """The gradients of local layers are not reduced, but divided by the number of ranks."""
+    import numpy as np
+    import tensorflow as tf
+
+    import ferroflow.tensorflow as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    for scale in (True, False):
+        shared, own = tf.keras.layers.Dense(1), tf.keras.layers.Dense(1)
+        x = tf.fill([1, 2], float(r + 1))
+        for layer in (shared, own):
+            layer.build((None, 2))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(shared(x) + own(x))
+        tape = hvd.PartialDistributedGradientTape(tape, local_layers=[own],
+                                                  scale_local_gradients=scale)
+        got = tape.gradient(loss, [shared.kernel, own.kernel])
+        assert np.allclose(got[0], (n + 1) / 2) and np.allclose(
+            got[1], (r + 1) / (n if scale else 1)), (r, scale, got)
+        optimizer = hvd.PartialDistributedOptimizer(tf.keras.optimizers.SGD(1.0),
+                                                    local_layers=own, scale_local_gradients=scale)
+        for layer in (shared, own):
+            layer.kernel.assign(tf.zeros([2, 1]))
+        variables = shared.trainable_variables + own.trainable_variables
+        gradients = [tf.fill(v.shape, float(r + 1)) for v in variables]
+        optimizer.apply_gradients(zip(gradients, variables))
+        assert np.allclose(shared.kernel, -(n + 1) / 2), shared.kernel
+        assert np.allclose(own.kernel, -(r + 1) / (n if scale else 1)), own.kernel
+    variables = [tf.Variable([float(r)]), tf.Variable(r)]
+    hvd.broadcast_(variables, n - 1)
+    assert variables[0][0] == n - 1 and variables[1] == n - 1
+    hvd.shutdown()
+
+
 def mistakes():
     """Rank 1 has another shape: all ranks get an error that names it. XLA is refused."""
     import tensorflow as tf
@@ -146,6 +220,13 @@ class TensorFlow(unittest.TestCase):
 
     def test_training_equals_one_process_with_the_whole_batch(self):
         ranks.run(self, 2, __file__, "trains")
+
+    def test_batches_are_normalized_over_all_ranks(self):
+        for n in (1, 2):
+            ranks.run(self, n, __file__, "normalizes")
+
+    def test_local_layers_keep_their_gradients(self):
+        ranks.run(self, 2, __file__, "keeps_layers_local")
 
     def test_a_mistake_of_one_rank_is_an_error_of_all_that_names_it(self):
         ranks.run(self, 3, __file__, "mistakes", limit=120)

@@ -86,9 +86,35 @@ def everything():
     if n > 1:
         messages(dist, r, n)
         subgroups(dist, r, n)
+    polled(dist, r, n)
     dist.monitored_barrier()
     dist.barrier()
     dist.destroy_process_group()
+
+
+def polled(dist, r, n):
+    """Works that a program asks until they are complete, without waiting."""
+    import time
+
+    import torch
+
+    def complete(work):
+        end = time.monotonic() + 60
+        while not work.is_completed():
+            assert time.monotonic() < end, "never complete"
+        assert work.is_success() and work.exception() is None
+        return work
+    transposed = torch.ones(3, 2).t()
+    complete(dist.all_reduce(transposed, async_op=True))
+    assert (transposed == n).all()
+    parts = [torch.zeros(2) for _ in range(n)]
+    complete(dist.all_gather(parts, torch.full((2,), float(r)), async_op=True))
+    assert [p[0].item() for p in parts] == list(range(n))
+    [value] = complete(dist.all_reduce(torch.ones(1), async_op=True)).result()
+    assert value == n
+    doubled = dist.all_reduce(torch.ones(1), async_op=True).get_future().then(
+        lambda future: future.value()[0] * 2)
+    assert doubled.wait() == 2 * n
 
 
 def messages(dist, r, n):

@@ -114,14 +114,22 @@ pub fn run(args: Args) -> Result<()> {
     let authority = JobAuthority::in_folder(&args.out)?;
     for (name, hosts) in &holders {
         let folder = args.out.join(name);
-        // The holder of `job` may be any task.
-        let role = std::slice::from_ref(name);
-        let roles = if name == "job" { &[] } else { role };
-        authority.write(&folder, roles, hosts, args.days)?;
+        authority.write(&folder, &roles(name), hosts, args.days)?;
         let hosts = if hosts.is_empty() { "a client".into() } else { hosts.join(", ") };
         say!("{}: {hosts}", folder.display());
     }
     Ok(())
+}
+
+/// The roles of the holder of a name.
+fn roles(name: &str) -> Vec<String> {
+    match name {
+        // The holder may be any task.
+        "job" => Vec::new(),
+        // Process groups of torch number the ranks anew, so each is a member too.
+        _ if name.starts_with("rank-") => vec![name.into(), "member".into()],
+        _ => vec![name.into()],
+    }
 }
 
 fn holders(args: &Args) -> Result<Vec<Holder>> {

@@ -5,19 +5,25 @@ use crate::py_func;
 use crate::wire;
 use ferroflow_graph::{Catalog, OpDef};
 use ferroflow_train::default_catalog;
+use ferroflow_train::hvd::World;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Arc, LazyLock};
 
-/// All ops with their signatures; those that Ferroflow has also with shape functions and kernels.
-pub fn catalog() -> &'static Arc<Catalog> {
-    static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
+/// The all-reduce job of this process, connected or not. Its catalog has all ops of graphs.
+pub fn world() -> &'static World {
+    static WORLD: LazyLock<World> = LazyLock::new(|| {
         let mut catalog = Catalog::new();
         py_func::register(&mut catalog);
         catalog.add_signatures(default_catalog().iter().map(|op| (**op).clone()));
-        Arc::new(catalog)
+        World::unconnected(&catalog)
     });
-    &CATALOG
+    &WORLD
+}
+
+/// All ops with their signatures; those that Ferroflow has also with shape functions and kernels.
+pub fn catalog() -> &'static Arc<Catalog> {
+    world().catalog()
 }
 
 pub fn find(name: &str) -> Option<&'static Arc<OpDef>> {

@@ -58,6 +58,7 @@ use process_set::Members;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Connects to the other ranks of the job that the environment describes. Without a launcher this
@@ -197,7 +198,7 @@ pub(crate) struct Link {
     /// By number; set 0 has all ranks.
     sets: RwLock<Vec<Members>>,
     /// Elastic: membership changes, so the only set is that of all ranks.
-    is_elastic: bool,
+    is_elastic: AtomicBool,
 }
 
 impl Link {
@@ -270,11 +271,32 @@ impl Drop for SharedWorld {
 impl World {
     /// Connects to the other ranks. Graphs have the ops of `base` and the communicating ops.
     pub fn meet(config: Config, base: &Catalog) -> Result<World> {
+        let world = World::unconnected(base);
+        world.connect(config)?;
+        Ok(world)
+    }
+
+    /// A world without other ranks. Its graphs can be made, and their collectives fail until
+    /// [`World::connect`].
+    pub fn unconnected(base: &Catalog) -> World {
+        let link = Arc::new(Link {
+            engine: RwLock::new(None),
+            place: RwLock::new(Place::ALONE),
+            sets: RwLock::new(vec![Members::WORLD]),
+            is_elastic: AtomicBool::new(false),
+        });
+        World(Arc::new(SharedWorld::new(link, base)))
+    }
+
+    /// Connects to the other ranks, for the first time or after a shutdown.
+    pub fn connect(&self, config: Config) -> Result<()> {
         let (engine, place, sets) = start(config)?;
-        let (engine, place) = (RwLock::new(Some(engine)), RwLock::new(place));
-        let sets = RwLock::new(sets);
-        let link = Arc::new(Link { engine, place, sets, is_elastic: false });
-        Ok(World(Arc::new(SharedWorld::new(link, base))))
+        let link = &self.0.link;
+        link.is_elastic.store(false, Ordering::Relaxed);
+        *link.place.write() = place;
+        *link.sets.write() = sets;
+        *link.engine.write() = Some(engine);
+        Ok(())
     }
 
     /// The rank of this process.
@@ -434,7 +456,7 @@ impl World {
     /// Adds a process set. All ranks, members or not, must add the same sets in the same order.
     pub fn add_process_set(&self, ranks: &[usize]) -> Result<ProcessSet> {
         let link = &self.0.link;
-        if link.is_elastic {
+        if link.is_elastic.load(Ordering::Relaxed) {
             bail!(Unimplemented, "process sets in an elastic job, in which ranks come and go");
         }
         let id = link.with_engine(|engine| engine.add_set(ranks))?.wait()?;

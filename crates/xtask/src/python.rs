@@ -30,9 +30,13 @@ const FRAMEWORKS: [(&str, &[&str], &[&str]); 3] = [
     (
         "tensorflow-2.15",
         &["tensorflow-cpu==2.15.1"],
-        &["test_tensorflow", "test_keras", "test_examples"],
+        &["test_tensorflow", "test_keras", "test_launch", "test_examples"],
     ),
-    ("tensorflow", &["tensorflow-cpu"], &["test_tensorflow", "test_keras", "test_examples"]),
+    (
+        "tensorflow",
+        &["tensorflow-cpu"],
+        &["test_tensorflow", "test_keras", "test_launch", "test_examples"],
+    ),
 ];
 
 /// Build the Python wheel into target/wheels/.

@@ -91,9 +91,11 @@ global_process_set = _GlobalProcessSet()
 
 
 class _Job:
-    """What Python knows of the job. `place` is None while the process is in no job."""
+    """What Python knows of the job. `place` is None while the process is in no job, `last_rank` is
+    the rank that it had or has."""
 
     place = None
+    last_rank = None
     sets = {}
     counters = {}
     lock = threading.Lock()
@@ -102,8 +104,8 @@ class _Job:
 def init(comm=None, process_sets=None):
     """Connects to the other ranks of the job. Does nothing if the process is connected.
 
-    The launcher's environment says which ranks there are: `ferroflow run`, mpirun, srun and torchrun
-    are understood. Without a launcher there is one rank. `process_sets` are made for the whole job.
+    The launcher's environment says which ranks there are: `ferroflow run`, mpirun, srun and
+    torchrun are understood. Without a launcher there is one rank. `process_sets` are made for the whole job.
     """
     if is_initialized():
         return
@@ -116,7 +118,7 @@ def init(comm=None, process_sets=None):
     sets = [s if isinstance(s, ProcessSet) else ProcessSet(s) for s in sets]
     _reduce.init(
         [s.ranks for s in sets],
-        elastic=bool(os.environ.get("FERROFLOW_ELASTIC")),
+        elastic=is_elastic(),
         **settings.engine_options(),
     )
     _connected()
@@ -130,6 +132,7 @@ def init(comm=None, process_sets=None):
 def _connected():
     """After this process has connected, for the first time or again."""
     _Job.place = _reduce.place()
+    _Job.last_rank = _Job.place[0]
     for number, process_set in _Job.sets.items():
         if number != 0:
             process_set.process_set_id = None
@@ -190,6 +193,17 @@ def rank():
 def size():
     """The number of ranks."""
     return _place()[1]
+
+
+def is_alone():
+    """Whether there is one rank, and will be no other. Graphs that are made now need no
+    collectives."""
+    return size() == 1 and not is_elastic()
+
+
+def is_elastic():
+    """Whether ranks may join and leave."""
+    return bool(os.environ.get("FERROFLOW_ELASTIC"))
 
 
 def local_rank():
@@ -367,6 +381,11 @@ def barrier(process_set=global_process_set, name=None):
     number = set_number(process_set)
     [handle] = submit([(name_of("barrier", name), 0, 4, (0,), None)], BARRIER, process_set=number)
     handle.wait()
+
+
+def failure():
+    """Why the ranks cannot communicate any more, or None."""
+    return _reduce.failure() if is_initialized() else None
 
 
 def has_newcomers():

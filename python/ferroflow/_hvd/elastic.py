@@ -77,37 +77,39 @@ class ObjectState(State):
             self.restore()
 
 
-def run(func):
-    """Makes `func(state, ...)` elastic.
+def runner(*lost):
+    """The function `run` of a framework that raises exceptions of the classes `lost` when a rank is
+    lost."""
+    lost += (HorovodInternalError,)
 
-    Before each call all ranks have the state of rank 0. When a rank is lost, the state of the last
-    commit is restored on the others, which reconnect and call `func` again.
-    """
-    @functools.wraps(func)
-    def wrapper(state, *args, **kwargs):
-        changed, skip_sync = False, False
-        while True:
-            try:
-                if changed:
-                    core.reconnect()
-                    state.on_reset()
-                if not skip_sync:
-                    state.sync()
-                changed, skip_sync = False, False
-                return func(state, *args, **kwargs)
-            except HorovodInternalError:
-                if not _is_elastic():
-                    raise
-                state.restore()
-                changed, skip_sync = True, False
-            except HostsUpdatedInterrupt as e:
-                changed, skip_sync = True, e.skip_sync
-    return wrapper
+    def run(func):
+        """Makes `func(state, ...)` elastic.
+
+        Before each call all ranks have the state of rank 0. When a rank is lost, the state of the
+        last commit is restored on the others, which reconnect and call `func` again.
+        """
+        @functools.wraps(func)
+        def wrapper(state, *args, **kwargs):
+            changed, skip_sync = False, False
+            while True:
+                try:
+                    if changed:
+                        core.reconnect()
+                        state.on_reset()
+                    if not skip_sync:
+                        state.sync()
+                    changed, skip_sync = False, False
+                    return func(state, *args, **kwargs)
+                except HostsUpdatedInterrupt as e:
+                    changed, skip_sync = True, e.skip_sync
+                except Exception as e:
+                    if not core.is_elastic() or not isinstance(e, lost) and core.failure() is None:
+                        raise
+                    state.restore()
+                    changed, skip_sync = True, False
+        return wrapper
+
+    return run
 
 
-run_fn = run
-
-
-def _is_elastic():
-    import os
-    return bool(os.environ.get("FERROFLOW_ELASTIC"))
+run = run_fn = runner()

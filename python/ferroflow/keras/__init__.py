@@ -8,10 +8,10 @@ import numpy as np
 from ferroflow._hvd import arrays, core
 from ferroflow._hvd.core import (  # noqa: F401
     Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, ccl_built, cross_rank,
-    cross_size, cuda_built, ddl_built, global_process_set, gloo_built, gloo_enabled, init,
-    is_homogeneous, is_initialized, local_rank, local_size, mpi_built, mpi_enabled,
-    mpi_threads_supported, nccl_built, rank, remove_process_set, rocm_built, shutdown, size,
-    start_timeline, stop_timeline)
+    cross_size, cuda_built, ddl_built, get_process_set_ids_and_ranks, global_process_set,
+    gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, local_rank, local_size,
+    mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, process_set_included, rank,
+    remove_process_set, rocm_built, shutdown, size, start_timeline, stop_timeline)
 from ferroflow._hvd.errors import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401
 
 from . import callbacks, elastic  # noqa: F401
@@ -32,8 +32,26 @@ def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse=""
         "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
         "gradient_predivide_factor": gradient_predivide_factor, "num_groups": num_groups,
         "groups": groups, "process_set": process_set,
+        "scale_local_gradients": scale_local_gradients,
     }
     return wrap(optimizer, options, backward_passes_per_step, average_aggregated_gradients)
+
+
+def PartialDistributedOptimizer(optimizer, name=None, device_dense="", device_sparse="",
+                                compression=Compression.none, sparse_as_dense=False,
+                                gradient_predivide_factor=1.0, op=core.Average,
+                                backward_passes_per_step=1, average_aggregated_gradients=False,
+                                groups=None, process_set=global_process_set, local_layers=None,
+                                scale_local_gradients=True):
+    """As DistributedOptimizer, but the gradients of some layers stay on their rank."""
+    made = DistributedOptimizer(
+        optimizer, name, device_dense, device_sparse, compression, sparse_as_dense,
+        gradient_predivide_factor, op, backward_passes_per_step, average_aggregated_gradients, 0,
+        groups, process_set, scale_local_gradients)
+    for layer in local_layers if isinstance(local_layers, (list, tuple)) else [local_layers]:
+        for variable in [] if layer is None else layer.trainable_weights:
+            made.register_local_var(variable)
+    return made
 
 
 def _values(value):

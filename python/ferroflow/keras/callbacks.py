@@ -4,15 +4,17 @@ import numpy as np
 
 from ferroflow._hvd import arrays, core
 
-from .framework import backend, keras, optimizer_variables, to_numpy
+from .framework import build_optimizer, keras, optimizer_variables, read_state, to_numpy
 
 
-def _broadcast_model(model, root_rank):
+def _broadcast_model(model, root_rank, local):
     variables = list(model.variables if hasattr(model, "variables") else model.weights)
     if getattr(model, "optimizer", None) is not None:
         variables += optimizer_variables(model.optimizer)
     handles = []
     for i, variable in enumerate(variables):
+        if id(variable) in local:
+            continue
         value = to_numpy(variable)
         if value.dtype.name not in core.DTYPE_NUMBERS:
             continue
@@ -21,44 +23,37 @@ def _broadcast_model(model, root_rank):
         variable.assign(handle.wait())
 
 
-def _sync(model):
-    """On JAX, fit() keeps the values outside of the variables."""
-    if backend() == "jax" and hasattr(model, "jax_state_sync"):
-        model.jax_state_sync()
-
-
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
     """Gives all ranks the variables of one rank, before the training or after its first batch if
     there are none before."""
 
-    def __init__(self, root_rank, device=""):
+    def __init__(self, root_rank, device="", local_variables=None):
         super().__init__()
         self.root_rank = root_rank
         self.broadcast_done = False
+        self._local = set()
+        several = isinstance(local_variables, (list, tuple, set))
+        for variable in local_variables if several else [local_variables]:
+            self.register_local_var(variable)
+
+    def register_local_var(self, var):
+        """This variable is not broadcast."""
+        self._local.add(id(var))
 
     def on_train_begin(self, logs=None):
         model = self.model
         if not getattr(model, "built", False) or not model.weights:
             return
-        optimizer = getattr(model, "optimizer", None)
-        if optimizer is not None and hasattr(optimizer, "build"):
-            built = getattr(optimizer, "built", getattr(optimizer, "_built", False))
-            if not built:
-                try:
-                    optimizer.build(model.trainable_variables)
-                except (ValueError, TypeError):
-                    return
-        elif optimizer is not None:
-            # An older optimizer has its variables after the first batch.
+        if not build_optimizer(getattr(model, "optimizer", None), model):
             return
-        _broadcast_model(model, self.root_rank)
+        _broadcast_model(model, self.root_rank, self._local)
         self.broadcast_done = True
 
     def on_batch_end(self, batch, logs=None):
         if self.broadcast_done:
             return
-        _sync(self.model)
-        _broadcast_model(self.model, self.root_rank)
+        read_state(self.model)
+        _broadcast_model(self.model, self.root_rank, self._local)
         self.broadcast_done = True
 
     on_train_batch_end = on_batch_end
@@ -106,7 +101,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
 
     def _set_rate(self, rate):
         optimizer = self.model.optimizer
-        _sync(self.model)
+        read_state(self.model)
         before = self._rate()
         current = optimizer.learning_rate
         if hasattr(current, "assign"):

@@ -1,13 +1,19 @@
 """Elastic training of Keras models."""
 
 from ferroflow._hvd import arrays
-from ferroflow._hvd.elastic import ObjectState, run  # noqa: F401
+from ferroflow._hvd.elastic import ObjectState, State  # noqa: F401
 
-from .framework import keras, optimizer_variables, to_numpy
+from .framework import (
+    backend, build_optimizer, keras, optimizer_variables, read_state, to_numpy)
+
+if backend() == "tensorflow":
+    from ferroflow.tensorflow.elastic import run  # noqa: F401
+else:
+    from ferroflow._hvd.elastic import run  # noqa: F401
 
 
 class KerasState(ObjectState):
-    """A model, its optimizer and plain values that survive lost ranks."""
+    """A model, its optimizer and plain values that survive lost ranks. The model must be built."""
 
     def __init__(self, model, optimizer=None, backend=None, **kwargs):
         self.model = model
@@ -16,9 +22,12 @@ class KerasState(ObjectState):
         self._values = self._all()
 
     def _variables(self):
+        # A new rank's optimizer needs its variables, too.
+        build_optimizer(self.optimizer, self.model)
         return list(self.model.weights) + optimizer_variables(self.optimizer)
 
     def _all(self):
+        read_state(self.model)
         return [to_numpy(v) for v in self._variables()]
 
     def save(self):
@@ -26,15 +35,23 @@ class KerasState(ObjectState):
         super().save()
 
     def restore(self):
+        if hasattr(self.model, "_jax_state"):
+            # The state of the interrupted fit() is void.
+            self.model._jax_state = None
         for variable, value in zip(self._variables(), self._values):
             variable.assign(value)
         super().restore()
 
     def sync(self):
-        for i, variable in enumerate(self._variables()):
-            variable.assign(arrays.broadcast(to_numpy(variable), 0, f"keras.state.{i}"))
+        handles = [(v, arrays.broadcast_async(to_numpy(v), 0, f"keras.state.{i}"))
+                   for i, v in enumerate(self._variables())]
+        for variable, handle in handles:
+            variable.assign(handle.wait())
         self._values = self._all()
         super().sync()
+
+
+TensorFlowKerasState = KerasState
 
 
 class CommitStateCallback(keras.callbacks.Callback):
@@ -45,6 +62,10 @@ class CommitStateCallback(keras.callbacks.Callback):
         self.state, self.batches_per_commit = state, batches_per_commit
         self.batches = 0
 
+    def on_train_begin(self, logs=None):
+        # All ranks count from the beginning, those that joined too.
+        self.batches = 0
+
     def on_batch_end(self, batch, logs=None):
         self.batches += 1
         if self.batches % self.batches_per_commit == 0:
@@ -53,7 +74,6 @@ class CommitStateCallback(keras.callbacks.Callback):
     on_train_batch_end = on_batch_end
 
     def on_epoch_end(self, epoch, logs=None):
-        self.batches = 0
         self.state.commit()
 
 
@@ -74,11 +94,15 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):
 
 
 class UpdateEpochStateCallback(keras.callbacks.Callback):
-    """Notes the number of the epoch in `state.epoch`."""
+    """Notes the number of complete epochs in `state.epoch`, those before a restart included."""
 
     def __init__(self, state):
         super().__init__()
         self.state = state
+        self.initial_epoch = state.epoch
+
+    def on_train_begin(self, logs=None):
+        self.initial_epoch = self.state.epoch
 
     def on_epoch_end(self, epoch, logs=None):
-        self.state.epoch = epoch
+        self.state.epoch = self.initial_epoch + epoch + 1

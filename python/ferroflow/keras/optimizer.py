@@ -30,12 +30,14 @@ class Compression:
     bf16 = _Wire("bf16")
 
 
-def _reduced(gradients, variables, options):
-    """The gradients over all ranks."""
-    if core.size() == 1:
+def _reduced(gradients, variables, options, local=frozenset()):
+    """The gradients over all ranks, except those of variables whose `id` is in `local`."""
+    if core.is_alone():
         return list(gradients)
+    if local:
+        return _partly(gradients, list(variables), options, local)
     framework = backend()
-    options = dict(options)
+    options = {k: v for k, v in options.items() if k != "scale_local_gradients"}
     if isinstance(options["compression"], _Wire):
         name = options["compression"].name
         options["compression"] = name if framework == "jax" else \
@@ -44,6 +46,20 @@ def _reduced(gradients, variables, options):
         from ferroflow.tensorflow.gradients import reduce_gradients
         return reduce_gradients(gradients, variables, prefix="keras", **options)
     return _reduced_elsewhere(framework, gradients, options)
+
+
+def _partly(gradients, variables, options, local):
+    results = list(gradients)
+    shared = [i for i, v in enumerate(variables) if id(v) not in local]
+    reduced = _reduced([results[i] for i in shared], [variables[i] for i in shared], options)
+    for i, g in zip(shared, reduced):
+        results[i] = g
+    if options.get("scale_local_gradients", True):
+        ranks = options["process_set"].size()
+        for i, v in enumerate(variables):
+            if id(v) in local and results[i] is not None:
+                results[i] = results[i] * (1.0 / ranks)
+    return results
 
 
 def _reduced_elsewhere(framework, gradients, options):
@@ -82,7 +98,7 @@ class _Passes:
         self.count, self.average = count, average
         self.sums, self.done = None, None
 
-    def run(self, gradients, variables, options, apply):
+    def run(self, gradients, variables, options, local, apply):
         import tensorflow as tf
         if self.sums is None:
             with tf.init_scope():
@@ -98,7 +114,7 @@ class _Passes:
             factor = self.count if self.average else 1
             totals = [None if g is None else s / tf.cast(factor, s.dtype)
                       for s, g in zip(self.sums, gradients)]
-            apply(_reduced(totals, variables, options))
+            apply(_reduced(totals, variables, options, local))
             for total in self.sums:
                 total.assign(tf.zeros_like(total))
             return tf.constant(True)
@@ -106,7 +122,15 @@ class _Passes:
         return tf.cond(tf.equal(self.done % self.count, 0), last, lambda: tf.constant(False))
 
 
-class _Keras3:
+class _Distributed:
+    """What wrapped optimizers of all versions have."""
+
+    def register_local_var(self, var):
+        """The gradient of this variable stays local."""
+        self._hvd_local.add(id(var))
+
+
+class _Keras3(_Distributed):
     """Mixed into an optimizer of Keras 3."""
 
     def apply(self, grads, trainable_variables=None):
@@ -118,14 +142,14 @@ class _Keras3:
                 self.build(variables)
         grads = list(grads)
         if self._hvd_passes is None:
-            return super().apply(_reduced(grads, variables, self._hvd_options),
-                                 trainable_variables)
+            reduced = _reduced(grads, variables, self._hvd_options, self._hvd_local)
+            return super().apply(reduced, trainable_variables)
         return self._hvd_passes.run(
-            grads, variables, self._hvd_options,
+            grads, variables, self._hvd_options, self._hvd_local,
             lambda reduced: super(_Keras3, self).apply(reduced, trainable_variables))
 
 
-class _Keras2:
+class _Keras2(_Distributed):
     """Mixed into an optimizer of Keras 2, new or legacy."""
 
     def apply_gradients(self, grads_and_vars, *args, **kwargs):
@@ -134,10 +158,10 @@ class _Keras2:
         if hasattr(self, "build") and not getattr(self, "_built", True):
             self.build(variables)
         if self._hvd_passes is None:
-            reduced = _reduced(gradients, variables, self._hvd_options)
+            reduced = _reduced(gradients, variables, self._hvd_options, self._hvd_local)
             return super().apply_gradients(list(zip(reduced, variables)), *args, **kwargs)
         return self._hvd_passes.run(
-            gradients, variables, self._hvd_options,
+            gradients, variables, self._hvd_options, self._hvd_local,
             lambda reduced: super(_Keras2, self).apply_gradients(
                 list(zip(reduced, variables)), *args, **kwargs))
 
@@ -165,4 +189,5 @@ def wrap(optimizer, options, backward_passes_per_step=1, average_aggregated_grad
     # Not tracked by Keras: these are not parts of the optimizer's state.
     object.__setattr__(optimizer, "_hvd_options", options)
     object.__setattr__(optimizer, "_hvd_passes", passes)
+    object.__setattr__(optimizer, "_hvd_local", set())
     return optimizer

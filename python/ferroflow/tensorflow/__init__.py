@@ -18,7 +18,7 @@ from .functions import (  # noqa: F401
     BroadcastGlobalVariablesHook, allgather_object, broadcast_global_variables, broadcast_object,
     broadcast_object_fn, broadcast_variables)
 from .mpi_ops import (  # noqa: F401
-    allgather, alltoall, barrier, broadcast, grouped_allgather, join, local_rank_op, local_size_op,
+    allgather, alltoall, barrier, broadcast, broadcast_, grouped_allgather, join, local_rank_op, local_size_op,
     process_set_included_op, rank_op, size_op)
 
 
@@ -41,7 +41,8 @@ def allreduce(tensor, average=None, device_dense="", device_sparse="",
         indices = allgather(tensor.indices, name=f"{base}.indices" if name else None,
                             process_set=process_set)
         if op == Average:
-            values = values / tf.cast(process_set.size(), values.dtype)
+            ranks = mpi_ops.size_op(core.set_number(process_set))
+            values = values / tf.cast(ranks, values.dtype)
         return tf.IndexedSlices(values, indices, dense_shape=tensor.dense_shape)
     tensor = tf.convert_to_tensor(tensor)
     small, ctx = compression.compress(tensor)
@@ -86,7 +87,8 @@ def grouped_reducescatter(tensors, device_dense="", compression=Compression.none
     return [compression.decompress(t, ctx) for t, ctx in zip(parts, contexts)]
 
 
-from .gradients import DistributedGradientTape, reduce_gradients  # noqa: E402, F401
-from .optimizer import DistributedOptimizer  # noqa: E402, F401
+from .gradients import (  # noqa: E402, F401
+    DistributedGradientTape, PartialDistributedGradientTape, reduce_gradients)
+from .optimizer import DistributedOptimizer, PartialDistributedOptimizer  # noqa: E402, F401
 from .sync_batch_norm import SyncBatchNormalization  # noqa: E402, F401
 from . import elastic  # noqa: E402, F401

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from ferroflow._hvd import arrays
+from ferroflow._hvd import arrays, v1
 from ferroflow._hvd.core import global_process_set
 
 from . import mpi_ops
@@ -35,21 +35,7 @@ def broadcast_global_variables(root_rank):
     return broadcast_variables(_v1.global_variables(), root_rank)
 
 
-class BroadcastGlobalVariablesHook(_v1.train.SessionRunHook):
-    """Broadcasts all global variables from one rank when a session is created."""
-
-    def __init__(self, root_rank, device=""):
-        super().__init__()
-        self.root_rank, self.device = root_rank, device
-        self.bcast_op = None
-
-    def begin(self):
-        if self.bcast_op is None or self.bcast_op.graph is not _v1.get_default_graph():
-            with tf.device(self.device):
-                self.bcast_op = broadcast_global_variables(self.root_rank)
-
-    def after_create_session(self, session, coord):
-        session.run(self.bcast_op)
+BroadcastGlobalVariablesHook = v1.hook_class(_v1, broadcast_global_variables)
 
 
 def broadcast_object(obj, root_rank=0, session=None, name=None, process_set=global_process_set):

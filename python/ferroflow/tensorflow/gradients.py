@@ -12,13 +12,19 @@ from .compression import Compression
 def reduce_gradients(gradients, variables, compression=Compression.none, op=core.Average,
                      gradient_predivide_factor=1.0, sparse_as_dense=False, num_groups=0,
                      groups=None, process_set=global_process_set, prefix="gradient",
-                     scale_local_gradients=True):
+                     local=frozenset(), scale_local_gradients=True):
     """The gradients over all ranks. `None` stays None.
 
-    Every gradient is submitted when it is computed, and all are waited for together.
+    Every gradient is submitted when it is computed, and all are waited for together. The gradients
+    of variables whose `id` is in `local` are not reduced, but divided by the number of ranks.
     """
-    if core.size() == 1 or not process_set.included():
+    if core.is_alone() or not process_set.included():
         return list(gradients)
+    if local:
+        return _partly(gradients, variables, local, scale_local_gradients, dict(
+            compression=compression, op=op, gradient_predivide_factor=gradient_predivide_factor,
+            sparse_as_dense=sparse_as_dense, num_groups=num_groups, groups=groups,
+            process_set=process_set, prefix=prefix))
     before, after = 1.0, 1.0
     if op == core.Average and gradient_predivide_factor != 1.0:
         before, after = 1.0 / gradient_predivide_factor, gradient_predivide_factor
@@ -66,9 +72,39 @@ def reduce_gradients(gradients, variables, compression=Compression.none, op=core
             values.set_shape([None] + list(g.values.shape[1:]))
             indices.set_shape([None])
         if op == core.Average:
-            values = values / tf.cast(process_set.size(), values.dtype)
+            ranks = mpi_ops.size_op(core.set_number(process_set))
+            values = values / tf.cast(ranks, values.dtype)
         results[i] = tf.IndexedSlices(values, indices, dense_shape=g.dense_shape)
     return results
+
+
+def _partly(gradients, variables, local, scale, options):
+    """Reduces the gradients of variables that are not local."""
+    results, variables = list(gradients), list(variables)
+    shared = [i for i, v in enumerate(variables) if id(v) not in local]
+    reduced = reduce_gradients([results[i] for i in shared], [variables[i] for i in shared],
+                               **options)
+    for i, g in zip(shared, reduced):
+        results[i] = g
+    if scale:
+        ranks = options["process_set"].size()
+        for i, v in enumerate(variables):
+            if id(v) in local and results[i] is not None:
+                results[i] = _divided(results[i], ranks)
+    return results
+
+
+def _divided(gradient, by):
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(_divided(gradient.values, by), gradient.indices,
+                                gradient.dense_shape)
+    return gradient / tf.cast(by, gradient.dtype)
+
+
+def variables_of(layers):
+    """The `id`s of the trainable variables of layers, for `local`."""
+    layers = [] if layers is None else layers if isinstance(layers, (list, tuple)) else [layers]
+    return {id(v) for layer in layers for v in layer.trainable_weights}
 
 
 def _names(variables, count, prefix):
@@ -118,14 +154,11 @@ class _DistributedGradientTape(tf.GradientTape):
 
     def gradient(self, target, sources, output_gradients=None, **options):
         gradients = super().gradient(target, sources, output_gradients, **options)
-        single = not isinstance(sources, (list, tuple))
+        single = not isinstance(sources, (list, tuple, dict))
         flat = [gradients] if single else list(tf.nest.flatten(gradients, expand_composites=False))
         of = [sources] if single else list(tf.nest.flatten(sources))
-        shared = [i for i, v in enumerate(of) if id(v) not in self._hvd_local]
-        reduced = reduce_gradients([flat[i] for i in shared], [of[i] for i in shared],
-                                   prefix="tape", **self._hvd_options)
-        for i, g in zip(shared, reduced):
-            flat[i] = g
+        flat = reduce_gradients(flat, of, prefix="tape", local=self._hvd_local,
+                                **self._hvd_options)
         return flat[0] if single else tf.nest.pack_sequence_as(gradients, flat)
 
 
@@ -140,8 +173,22 @@ def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
         "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
         "gradient_predivide_factor": gradient_predivide_factor, "num_groups": num_groups,
         "groups": groups, "process_set": process_set,
+        "scale_local_gradients": scale_local_gradients,
     }
     cls = type(gradtape.__class__.__name__, (_DistributedGradientTape, gradtape.__class__), {})
     made = cls.__new__(cls)
     _DistributedGradientTape.__init__(made, gradtape, options)
     return made
+
+
+def PartialDistributedGradientTape(gradtape, device_dense="", device_sparse="",
+                                   compression=Compression.none, sparse_as_dense=False,
+                                   op=core.Average, gradient_predivide_factor=1.0, num_groups=0,
+                                   groups=None, process_set=global_process_set, local_layers=None,
+                                   scale_local_gradients=True):
+    """A tape that leaves the gradients of some layers to this rank alone."""
+    tape = DistributedGradientTape(
+        gradtape, device_dense, device_sparse, compression, sparse_as_dense, op,
+        gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients)
+    tape._hvd_local.update(variables_of(local_layers))
+    return tape

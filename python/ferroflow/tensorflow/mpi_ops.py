@@ -15,7 +15,11 @@ from tensorflow.python.framework import auto_control_deps, op_def_library, ops
 from ferroflow._ferroflow import reduce as _reduce
 from ferroflow._hvd import core
 from ferroflow._hvd.core import (  # noqa: F401 (Horovod's names)
-    Adasum, Average, Max, Min, Product, Sum, global_process_set)
+    Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, ccl_built, cross_rank,
+    cross_size, cuda_built, ddl_built, global_process_set, gloo_built, gloo_enabled, init,
+    is_homogeneous, is_initialized, local_rank, local_size, mpi_built, mpi_enabled,
+    mpi_threads_supported, nccl_built, rank, remove_process_set, rocm_built, shutdown, size,
+    start_timeline, stop_timeline)
 
 
 def _register():
@@ -228,6 +232,17 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
         return result, grad
 
     return send(tensor)
+
+
+def broadcast_(variables, root_rank, name=None, process_set=global_process_set):
+    """Assigns the values of rank `root_rank` to variables on all ranks, and returns the variables,
+    or the assignments if this is in a graph."""
+    variables = list(variables)
+    names = [f"{name or 'inplace'}.{i}.{getattr(v, 'name', '')}" for i, v in enumerate(variables)]
+    sent = broadcast_all([tf.convert_to_tensor(v) for v in variables], root_rank, names,
+                         process_set)
+    assigned = [v.assign(value) for v, value in zip(variables, sent)]
+    return variables if context.executing_eagerly() else assigned
 
 
 def _restored_shape(value, like):

@@ -20,10 +20,10 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
 
     def _sums(self, x, axes):
         """The sums of values and squares over all ranks, and the number of values."""
-        count = tf.cast(tf.reduce_prod(tf.gather(tf.shape(x), axes)), tf.float32)
-        wide = tf.cast(x, tf.float32)
+        count = tf.reduce_prod(tf.gather(tf.shape(x), axes))
+        wide = tf.cast(x, tf.float64 if x.dtype == tf.float64 else tf.float32)
         total, squares = tf.reduce_sum(wide, axes), tf.reduce_sum(tf.square(wide), axes)
-        packed = tf.concat([total, squares, [count]], 0)
+        packed = tf.concat([total, squares, [tf.cast(count, wide.dtype)]], 0)
         name = f"sync_batch_norm.{self.name}"
         packed = mpi_ops._allreduce(packed, name, core.Sum, process_set=self._hvd_process_set)
         channels = tf.shape(total)[0]
@@ -31,7 +31,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
 
     def call(self, inputs, training=None, mask=None):
         axis = self.axis[0] if isinstance(self.axis, (list, tuple)) else self.axis
-        if not training or core.size() == 1:
+        if not training or core.is_alone():
             return super().call(inputs, training=training)
         rank = inputs.shape.rank
         axis = axis % rank

@@ -2,53 +2,8 @@
 
 import torch
 
+from ferroflow._hvd.compression import Compressor, NoneCompressor, compressions  # noqa: F401
 
-class Compressor:
-    """Interface: `compress` returns a tensor and a context, `decompress` undoes it."""
-
-    @staticmethod
-    def compress(tensor):
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor, ctx):
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    """Sends tensors as they are."""
-
-    @staticmethod
-    def compress(tensor):
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor, ctx):
-        return tensor
-
-
-def _sixteen_bits(dtype):
-    class SixteenBits(Compressor):
-        @staticmethod
-        def compress(tensor):
-            if tensor.dtype.is_floating_point and tensor.dtype != dtype:
-                return tensor.type(dtype), tensor.dtype
-            return tensor, None
-
-        @staticmethod
-        def decompress(tensor, ctx):
-            return tensor if ctx is None else tensor.type(ctx)
-
-    return SixteenBits
-
-
-FP16Compressor = _sixteen_bits(torch.float16)
-BF16Compressor = _sixteen_bits(torch.bfloat16)
-
-
-class Compression:
-    """The compressions that there are."""
-
-    none = NoneCompressor
-    fp16 = FP16Compressor
-    bf16 = BF16Compressor
+Compression = compressions(torch.float16, torch.bfloat16, lambda dtype: dtype.is_floating_point,
+                           lambda tensor, dtype: tensor.to(dtype))
+FP16Compressor, BF16Compressor = Compression.fp16, Compression.bf16

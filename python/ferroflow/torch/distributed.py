@@ -7,7 +7,6 @@
 import os
 import socket
 import sys
-import threading
 import time
 from datetime import timedelta
 
@@ -17,6 +16,8 @@ from torch._C import _distributed_c10d as c10d
 
 from ferroflow._ferroflow import reduce as _reduce
 from ferroflow._hvd.core import DTYPE_NUMBERS
+
+from .works import PendingWork, SeveralWorks, uncover_works
 
 _NUMBERS = {
     getattr(torch, name): number
@@ -49,123 +50,6 @@ def _check(tensor, what):
 def _reduce_name(op):
     """The name of a torch reduce operation, such as SUM."""
     return str(getattr(op, "op", op)).rsplit(".", 1)[-1].upper()
-
-
-class _Work(dist._Work if hasattr(dist, "_Work") else c10d.Work):
-    """The pending result of a collective."""
-
-    def __init__(self, work, result, finish=None, timeout=None):
-        super().__init__()
-        self._work, self._result, self._finish = work, result, finish
-        self._timeout, self._future = timeout, None
-
-    def _completed(self):
-        if self._finish is not None:
-            finish, self._finish = self._finish, None
-            finish()
-
-    def wait(self, timeout=timedelta(0)):
-        limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        limit = limit if limit and limit > 0 else self._timeout
-        if not self._work.wait(limit):
-            raise RuntimeError(f"the collective was not complete after {limit} s")
-        self._completed()
-        _received.source = self._work.source
-        return True
-
-    def is_completed(self):
-        return self._work.is_completed()
-
-    def is_success(self):
-        return self._work.is_completed() and self._work.exception() is None
-
-    def exception(self):
-        return self._work.exception()
-
-    def synchronize(self):
-        self.wait()
-
-    def result(self):
-        self.wait()
-        return self._result
-
-    def source_rank(self):
-        return self._work.source
-
-    _source_rank = source_rank
-
-    def get_future(self):
-        if self._future is None:
-            future = self._future = torch.futures.Future()
-
-            def done(error):
-                if error is not None:
-                    future.set_exception(error)
-                    return
-                try:
-                    self._completed()
-                except Exception as e:
-                    future.set_exception(e)
-                    return
-                future.set_result(self._result)
-
-            self._work.add_done_callback(done)
-        return self._future
-
-
-# The sender of the message that this thread received last.
-_received = threading.local()
-
-
-def _add_source_rank():
-    """torch hides the works of Python backends, and with them the sender of a message from any
-    source, which `dist.recv` asks for after it has waited."""
-    of_torch = c10d.Work._source_rank
-
-    def source_rank(work):
-        try:
-            return of_torch(work)
-        except RuntimeError:
-            source = getattr(_received, "source", None)
-            if source is None:
-                raise
-            return source
-
-    c10d.Work._source_rank = source_rank
-
-
-class _Several:
-    """Several works as one."""
-
-    def __init__(self, works):
-        self._works = works
-
-    @property
-    def source(self):
-        return self._works[-1].source if self._works else 0
-
-    def wait(self, timeout=None):
-        return all([w.wait(timeout) for w in self._works])
-
-    def is_completed(self):
-        return all(w.is_completed() for w in self._works)
-
-    def exception(self):
-        return next((e for e in (w.exception() for w in self._works) if e is not None), None)
-
-    def add_done_callback(self, callback):
-        left = [len(self._works)]
-        if not self._works:
-            callback(None)
-            return
-
-        def one(_):
-            # Callbacks run one after the other, on one thread.
-            left[0] -= 1
-            if left[0] == 0:
-                callback(self.exception())
-        for work in self._works:
-            work.add_done_callback(one)
 
 
 def _own_host():
@@ -281,7 +165,7 @@ class ProcessGroupFerroflow(c10d.Backend):
                                   op, root, counts)
         if self._coalescing is not None:
             self._coalescing.append((work, finish))
-        return _Work(work, result, finish, self._timeout)
+        return PendingWork(work, result, finish, self._timeout)
 
     def start_coalescing(self):
         self._coalescing = []
@@ -295,7 +179,7 @@ class ProcessGroupFerroflow(c10d.Backend):
             for _, one in works:
                 if one is not None:
                     one()
-        return _Work(_Several([w for w, _ in works]), [], finish, self._timeout)
+        return PendingWork(SeveralWorks([w for w, _ in works]), [], finish, self._timeout)
 
     _end_coalescing = end_coalescing
 
@@ -360,7 +244,7 @@ class ProcessGroupFerroflow(c10d.Backend):
                 for other in out[1:]:
                     value = combine(value, other)
                 tensor.detach().copy_(value)
-        return _Work(_Several([w._work for w in works]), tensors, finish, self._timeout)
+        return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish, self._timeout)
 
     def allreduce_coalesced(self, tensors, opts=None):
         return self.allreduce(tensors, opts)
@@ -440,7 +324,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         def finish():
             for work in works:
                 work._completed()
-        return _Work(_Several([w._work for w in works]), result, finish, self._timeout)
+        return PendingWork(SeveralWorks([w._work for w in works]), result, finish, self._timeout)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         return self._all([self.all_gather_single(o, i) for o, i in zip(outputs, inputs)], outputs)
@@ -483,7 +367,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         def finish():
             work._completed()
             output.detach().copy_(flat[start:start + output.numel()].view_as(output))
-        return _Work(work._work, [output], finish, self._timeout)
+        return PendingWork(work._work, [output], finish, self._timeout)
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         works = [self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs)]
@@ -620,7 +504,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         work = self._group.send(_values(values), values, dst, self._address(dst), tag)
         if self._coalescing is not None:
             self._coalescing.append((work, None))
-        return _Work(work, tensors, None, self._timeout)
+        return PendingWork(work, tensors, None, self._timeout)
 
     def recv(self, tensors, src, tag=0):
         return self._receive(tensors, (src, self._address(src)), tag)
@@ -635,7 +519,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         work = self._group.receive(_values(values), (values, tensors), tag, source)
         if self._coalescing is not None:
             self._coalescing.append((work, copy_back))
-        return _Work(work, tensors, copy_back, self._timeout)
+        return PendingWork(work, tensors, copy_back, self._timeout)
 
 
 def _joined(host, port):
@@ -695,7 +579,7 @@ def register():
     """Makes the backend known to torch. Calling it again does nothing."""
     if "FERROFLOW" not in getattr(dist.Backend, "_plugins", {}):
         dist.Backend.register_backend("ferroflow", _create, devices=["cpu"])
-        _add_source_rank()
+        uncover_works()
 
 
 register()

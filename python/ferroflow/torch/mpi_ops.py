@@ -8,10 +8,12 @@ import torch
 
 from ferroflow._hvd import core
 from ferroflow._hvd.core import (  # noqa: F401 (Horovod's names)
-    Adasum, Average, Max, Min, Product, Sum, ccl_built, cross_rank, cross_size, cuda_built,
-    ddl_built, global_process_set, gloo_built, gloo_enabled, init, is_homogeneous, is_initialized,
-    local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank,
-    rocm_built, shutdown, size, start_timeline, stop_timeline)
+    Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, ccl_built, cross_rank,
+    cross_size, cuda_built, ddl_built, global_process_set, gloo_built, gloo_enabled, init,
+    is_homogeneous, is_initialized, local_rank, local_size, mpi_built, mpi_enabled,
+    mpi_threads_supported, nccl_built, rank, remove_process_set, rocm_built, shutdown, size,
+    start_timeline, stop_timeline)
+from ferroflow._hvd.errors import HorovodInternalError  # noqa: F401
 
 from .compression import Compression
 

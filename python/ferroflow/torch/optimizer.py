@@ -30,7 +30,7 @@ class _DistributedOptimizer:
         self._should_synchronize = True
         self._groups, self._group_of, self._ready = [], {}, {}
         self._set_groups(groups)
-        if mpi_ops.size() > 1 and process_set.included():
+        if not core.is_alone() and process_set.included():
             self._register_hooks()
 
     def _set_groups(self, groups):
@@ -136,7 +136,7 @@ class _DistributedOptimizer:
         if not self.process_set.included():
             self._synchronized = True
             return
-        if mpi_ops.size() > 1:
+        if not core.is_alone():
             # Gradients that this rank did not compute, which other ranks may have.
             for group in self.param_groups:
                 for p in group["params"]:
@@ -223,7 +223,7 @@ class _AdasumOptimizer:
         params = [p for g in self.param_groups for p in g["params"] if p.requires_grad]
         before = [p.detach().clone() for p in params]
         loss = super().step(closure)
-        if mpi_ops.size() > 1 and self.process_set.included():
+        if not core.is_alone() and self.process_set.included():
             small, contexts = [], []
             for p, old in zip(params, before):
                 t, ctx = self._compression.compress(p.detach() - old)
@@ -276,7 +276,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         groups = num_groups if groups is None else groups
     if groups is not None and not isinstance(groups, (list, tuple, int)):
         raise ValueError("groups should be a number or lists of parameters")
-    base = _AdasumOptimizer if op == core.Adasum and mpi_ops.size() > 1 else _DistributedOptimizer
+    base = _AdasumOptimizer if op == core.Adasum and not core.is_alone() else _DistributedOptimizer
     cls = type(optimizer.__class__.__name__, (base, optimizer.__class__), {})
     made = cls.__new__(cls)
     # The wrapped optimizer's state is shared: schedulers and state_dict() see the same.

@@ -55,12 +55,18 @@ impl JobSecrets {
 
     /// What the launcher itself trusts, as the process `role` at `address`.
     pub fn trust(&self, role: &str, address: &str) -> Result<Trust> {
-        let here = Host::new("localhost", 1);
-        let credentials = self.authority.as_ref().map(|authority| -> Result<Credentials> {
-            authority.credentials(&[role.into()], &names(&here, address), DAYS)
-        });
-        let is_insecure = self.is_insecure;
-        Ok(Trust { credentials: credentials.transpose()?, is_insecure, ..Trust::default() })
+        let credentials = match &self.authority {
+            Some(authority) => {
+                let here = Host::new("localhost", 1);
+                Some(authority.credentials(&[role.into()], &names(&here, address), DAYS)?)
+            }
+            // Processes on this host inherit the launcher's credentials, so the variable stays.
+            None => {
+                let own = std::env::var("FERROFLOW_CREDENTIALS").ok().filter(|v| !v.is_empty());
+                own.as_deref().map(Credentials::parse).transpose()?
+            }
+        };
+        Ok(Trust { credentials, is_insecure: self.is_insecure, ..Trust::default() })
     }
 }
 

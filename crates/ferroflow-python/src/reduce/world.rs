@@ -3,6 +3,7 @@
 use super::exception::raised;
 use super::handle::{HandleSlot, ReduceHandle};
 use crate::exit::detached;
+use crate::ops;
 use ferroflow_collective::{
     Collective, ForeignDone, ForeignTensor, ReduceOp, SubmitOptions, WireCompression, scale,
 };
@@ -69,12 +70,16 @@ fn init(
         config.engine.stall_deadline = seconds(deadline);
     }
     let made = detached(py, || -> Result<Job> {
-        let catalog = ferroflow_train::default_catalog();
-        if elastic {
-            let elastic = Elastic::meet(seat_from_env()?, config, &catalog)?;
-            return Ok(Job { world: elastic.world().clone(), elastic: Mutex::new(Some(elastic)) });
-        }
-        Ok(Job { world: World::meet(config, &catalog)?, elastic: Mutex::new(None) })
+        // The world of the graphs' ops, so that they communicate in this job.
+        let world = ops::world().clone();
+        let elastic = match elastic {
+            true => Some(Elastic::meet_in(world.clone(), seat_from_env()?, config)?),
+            false => {
+                world.connect(config)?;
+                None
+            }
+        };
+        Ok(Job { world, elastic: Mutex::new(elastic) })
     });
     let job = made.map_err(|e| raised(py, &e))?;
     let old = JOB.write().replace(Arc::new(job));

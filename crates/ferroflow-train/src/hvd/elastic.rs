@@ -5,7 +5,7 @@
 //! rank 0's values and continue. When new ranks wait to join, all ranks stop at the same commit and
 //! reconnect with them.
 
-use super::{Config, Link, Members, Place, Reduction, SharedWorld, World, prepared, start_engine};
+use super::{Config, Members, Reduction, World, prepared, start_engine};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::session::Session;
@@ -14,8 +14,9 @@ use ferroflow_collective::elastic::ElasticMember;
 use ferroflow_collective::{EngineOptions, GroupOptions};
 use ferroflow_core::{Code, Error, Result, Tensor, bail, ensure, err};
 use ferroflow_graph::Catalog;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A process of an elastic job.
@@ -32,16 +33,19 @@ pub struct Elastic {
 impl Elastic {
     /// Registers with the driver and connects to the other ranks. The graphs of its world survive
     /// lost ranks.
-    pub fn meet(mut seat: ElasticMember, config: Config, base: &Catalog) -> Result<Elastic> {
+    pub fn meet(seat: ElasticMember, config: Config, base: &Catalog) -> Result<Elastic> {
+        Elastic::meet_in(World::unconnected(base), seat, config)
+    }
+
+    /// [`Elastic::meet`] with a world that is not connected.
+    pub fn meet_in(world: World, mut seat: ElasticMember, config: Config) -> Result<Elastic> {
         if !config.process_sets.is_empty() {
             bail!(Unimplemented, "process sets in an elastic job, in which ranks come and go");
         }
         let (group, engine) = prepared(config.group, config.engine, config.deterministic);
-        let (none, place) = (RwLock::new(None), RwLock::new(Place::ALONE));
-        let sets = RwLock::new(vec![Members::WORLD]);
-        let link = Arc::new(Link { engine: none, place, sets, is_elastic: true });
         let met = seat.next_group(&group)?;
-        let world = World(Arc::new(SharedWorld::new(link, base)));
+        world.0.link.is_elastic.store(true, Ordering::Relaxed);
+        *world.0.link.sets.write() = vec![Members::WORLD];
         let mut job = Elastic {
             world,
             seat: Arc::new(Mutex::new(seat)),
