@@ -129,6 +129,7 @@ def process_sets():
     assert hvd.get_process_set_ids_and_ranks()[some.process_set_id] == list(range(1, n))
     if r > 0:
         assert some.rank() == r - 1
+        # Calls in a set do not count for those of all ranks.
         assert hvd.allreduce(np.ones(2), op=hvd.Sum, process_set=some)[0] == n - 1
         assert list(hvd.allgather(np.array([r]), process_set=some)) == list(range(1, n))
     else:
@@ -138,6 +139,7 @@ def process_sets():
             assert "rank 0 is not in process set" in str(e), e
         else:
             raise AssertionError("a rank outside the set")
+    assert hvd.allreduce(np.ones(2), op=hvd.Sum)[0] == n
     try:
         hvd.add_process_set(range(1, n))
     except ValueError:

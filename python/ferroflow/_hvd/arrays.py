@@ -108,7 +108,7 @@ def allreduce_async_(array, average=None, name=None, op=None, prescale_factor=1.
     if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable):
         raise ValueError("an array that is reduced in place must be writable and contiguous")
     _array(array)
-    name = core.name_of("allreduce", name)
+    name = core.name_of("allreduce", name, process_set)
     return _allreduce_into([array], [name], op, prescale_factor, postscale_factor, process_set)[0]
 
 
@@ -121,7 +121,7 @@ def allreduce_async(array, average=None, name=None, op=None, prescale_factor=1.0
                     postscale_factor=1.0, process_set=global_process_set):
     """Starts the reduction of an array over all ranks."""
     op = core.reduce_op(op, average)
-    name = core.name_of("allreduce", name)
+    name = core.name_of("allreduce", name, process_set)
     arrays = [_fresh(array)]
     return _allreduce_into(arrays, [name], op, prescale_factor, postscale_factor, process_set)[0]
 
@@ -135,7 +135,7 @@ def grouped_allreduce_async(arrays, average=None, name=None, op=None, prescale_f
                             postscale_factor=1.0, process_set=global_process_set):
     """Starts the reduction of several arrays, which run together."""
     op = core.reduce_op(op, average)
-    base = core.name_of("grouped_allreduce", name)
+    base = core.name_of("grouped_allreduce", name, process_set)
     arrays = [_fresh(a) for a in arrays]
     names = [f"{base}.{i}" for i in range(len(arrays))]
     return GroupHandle(
@@ -179,7 +179,7 @@ def _gather_async(arrays, names, process_set):
 
 def allgather_async(array, name=None, process_set=global_process_set):
     """Starts the concatenation of all ranks' arrays along the first dimension."""
-    return _gather_async([array], [core.name_of("allgather", name)], process_set)[0]
+    return _gather_async([array], [core.name_of("allgather", name, process_set)], process_set)[0]
 
 
 def allgather(array, name=None, process_set=global_process_set):
@@ -189,7 +189,7 @@ def allgather(array, name=None, process_set=global_process_set):
 
 
 def grouped_allgather_async(arrays, name=None, process_set=global_process_set):
-    base = core.name_of("grouped_allgather", name)
+    base = core.name_of("grouped_allgather", name, process_set)
     names = [f"{base}.{i}" for i in range(len(arrays))]
     return GroupHandle(_gather_async(arrays, names, process_set))
 
@@ -202,7 +202,7 @@ def grouped_allgather(arrays, name=None, process_set=global_process_set):
 def broadcast_async(array, root_rank, name=None, process_set=global_process_set):
     """Starts the copy of one rank's array to all ranks."""
     array = _fresh(array)
-    payload = _payload(core.name_of("broadcast", name), array)
+    payload = _payload(core.name_of("broadcast", name, process_set), array)
     [handle] = core.submit([payload], core.BROADCAST, root=root_rank,
                            process_set=core.set_number(process_set))
     return Handle(handle, lambda _: array)
@@ -229,7 +229,7 @@ def alltoall_async(array, splits=None, name=None, process_set=global_process_set
     each = _row_values(array)
     if fault is None and sum(counts) != array.shape[0]:
         fault = f"the splits {counts} do not add up to {array.shape[0]} rows"
-    payload = _payload(core.name_of("alltoall", name), array)
+    payload = _payload(core.name_of("alltoall", name, process_set), array)
     [handle] = core.submit([payload], core.ALLTOALL, splits=[c * each for c in counts],
                            process_set=core.set_number(process_set), fault=fault)
 
@@ -266,7 +266,7 @@ def _scatter_async(arrays, names, op, prescale, postscale, process_set):
 def reducescatter_async(array, name=None, op=core.Average, prescale_factor=1.0,
                         postscale_factor=1.0, process_set=global_process_set):
     """Starts a reduction of which each rank gets a nearly equal share of the rows."""
-    name = core.name_of("reducescatter", name)
+    name = core.name_of("reducescatter", name, process_set)
     return _scatter_async([array], [name], core.reduce_op(op), prescale_factor, postscale_factor,
                           process_set)[0]
 
@@ -278,7 +278,7 @@ def reducescatter(array, *args, **options):
 
 def grouped_reducescatter_async(arrays, name=None, op=core.Average, prescale_factor=1.0,
                                 postscale_factor=1.0, process_set=global_process_set):
-    base = core.name_of("grouped_reducescatter", name)
+    base = core.name_of("grouped_reducescatter", name, process_set)
     names = [f"{base}.{i}" for i in range(len(arrays))]
     return GroupHandle(_scatter_async(arrays, names, core.reduce_op(op), prescale_factor,
                                       postscale_factor, process_set))
@@ -291,7 +291,7 @@ def grouped_reducescatter(arrays, *args, **options):
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
     """Returns the object of rank `root_rank`, which is pickled, on all ranks."""
-    base = core.name_of("broadcast_object", name)
+    base = core.name_of("broadcast_object", name, process_set)
     is_root = core.rank() == root_rank
     data = np.frombuffer(pickle.dumps(obj), np.uint8) if is_root else np.zeros(0, np.uint8)
     length = broadcast(np.array(data.size, np.int64), root_rank, f"{base}.size", process_set)
@@ -303,7 +303,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
 
 def allgather_object(obj, name=None, process_set=global_process_set):
     """Returns a list of the objects of all ranks, which are pickled."""
-    base = core.name_of("allgather_object", name)
+    base = core.name_of("allgather_object", name, process_set)
     data = np.frombuffer(pickle.dumps(obj), np.uint8)
     sizes = allgather(np.array([data.size], np.int64), f"{base}.sizes", process_set)
     everything = allgather(data, f"{base}.data", process_set)

@@ -340,11 +340,14 @@ def set_number(process_set):
 _NAMES = 4096
 
 
-def name_of(kind, name):
-    """The name under which a tensor is submitted. All ranks must submit unnamed tensors in the same
-    order."""
+def name_of(kind, name, process_set=global_process_set):
+    """The name under which a tensor is submitted. The ranks of a process set must submit unnamed
+    tensors in the same order."""
     if name is not None:
         return f"{kind}.{name}"
+    number = process_set.process_set_id
+    if number:
+        kind = f"{kind}.set{number}"
     counter = _Job.counters.get(kind)
     if counter is None:
         with _Job.lock:
@@ -379,7 +382,8 @@ def join():
 def barrier(process_set=global_process_set, name=None):
     """Waits until all ranks of the set have called it."""
     number = set_number(process_set)
-    [handle] = submit([(name_of("barrier", name), 0, 4, (0,), None)], BARRIER, process_set=number)
+    [handle] = submit([(name_of("barrier", name, process_set), 0, 4, (0,), None)], BARRIER,
+                      process_set=number)
     handle.wait()
 
 

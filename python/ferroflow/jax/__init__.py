@@ -88,7 +88,7 @@ def grouped_allreduce(tensors, average=None, name=None, op=None, prescale_factor
         return []
     # Complex numbers travel as pairs of real numbers.
     real = tuple(jnp.stack([t.real, t.imag]) if jnp.iscomplexobj(t) else t for t in tensors)
-    reduced = _allreduce(real, core.name_of("jax.allreduce", name), op, process_set)
+    reduced = _allreduce(real, core.name_of("jax.allreduce", name, process_set), op, process_set)
     reduced = [jax.lax.complex(r[0], r[1]) if jnp.iscomplexobj(t) else r
                for r, t in zip(reduced, tensors)]
     return [_scaled(t, postscale_factor) for t in reduced]
@@ -124,7 +124,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
     """Concatenates the arrays of all ranks along the first dimension."""
     tensor = jnp.asarray(tensor)
     tensor = tensor.reshape(1) if tensor.ndim == 0 else tensor
-    return _allgather(tensor, core.name_of("jax.allgather", name), process_set)
+    return _allgather(tensor, core.name_of("jax.allgather", name, process_set), process_set)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
@@ -158,7 +158,7 @@ def reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale_
     tensor = _scaled(jnp.asarray(tensor), prescale_factor)
     if tensor.ndim == 0:
         raise ValueError("reducescatter needs a first dimension")
-    name = core.name_of("jax.reducescatter", name)
+    name = core.name_of("jax.reducescatter", name, process_set)
     return _scaled(_reducescatter(tensor, name, core.reduce_op(op), process_set), postscale_factor)
 
 
@@ -185,7 +185,8 @@ def broadcast(tensor, root_rank=0, name=None, process_set=global_process_set):
         return tensor
     # Complex numbers travel as pairs of real numbers.
     real = tuple(jnp.stack([t.real, t.imag]) if jnp.iscomplexobj(t) else t for t in leaves)
-    sent = _broadcast(real, core.name_of("jax.broadcast", name), root_rank, process_set)
+    name = core.name_of("jax.broadcast", name, process_set)
+    sent = _broadcast(real, name, root_rank, process_set)
     sent = [jax.lax.complex(s[0], s[1]) if jnp.iscomplexobj(t) else s
             for s, t in zip(sent, leaves)]
     return jax.tree_util.tree_unflatten(tree, sent)
@@ -208,7 +209,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
 def value_and_grad(fun, argnums=0, has_aux=False, op=Average, process_set=global_process_set):
     """As `jax.value_and_grad`, with value and gradients reduced over all ranks, in one call."""
     local = jax.value_and_grad(fun, argnums, has_aux)
-    name = core.name_of("jax.value_and_grad", None)
+    name = core.name_of("jax.value_and_grad", None, process_set)
 
     def reduced(*args, **kwargs):
         value, grads = local(*args, **kwargs)

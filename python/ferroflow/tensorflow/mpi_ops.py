@@ -96,14 +96,14 @@ def _op_name(kind, name):
     return f"{kind}_{clean}"
 
 
-def _tensor_name(kind, tensor, name):
+def _tensor_name(kind, tensor, name, process_set):
     """Names in graphs follow from the tensor, so that all ranks agree whatever the order."""
     if name is not None:
         return f"{kind}.{name}"
     if not context.executing_eagerly():
         scope = ops.get_default_graph()
         return scope.unique_name(f"{kind}.{tensor.op.name}", mark_as_used=True)
-    return core.name_of(kind, None)
+    return core.name_of(kind, None, process_set)
 
 
 def _as_tensor(value):
@@ -142,7 +142,7 @@ def _allreduce(tensor, name=None, op=Sum, prescale_factor=1.0, postscale_factor=
                process_set=global_process_set):
     """Reduces a tensor by an operation, without compression."""
     tensor = _as_tensor(tensor)
-    name = _tensor_name("allreduce", tensor, name)
+    name = _tensor_name("allreduce", tensor, name, process_set)
 
     @tf.custom_gradient
     def reduce(x):
@@ -161,7 +161,7 @@ def _grouped_allreduce(tensors, name=None, op=Sum, prescale_factor=1.0, postscal
     tensors = [_as_tensor(t) for t in tensors]
     if not tensors:
         return []
-    name = _tensor_name("grouped_allreduce", tensors[0], name)
+    name = _tensor_name("grouped_allreduce", tensors[0], name, process_set)
 
     @tf.custom_gradient
     def reduce(*xs):
@@ -187,7 +187,7 @@ def allgather(tensor, name=None, ignore_name_scope=False, process_set=global_pro
     """Concatenates the tensors of all ranks along the first dimension. Ranks may have different
     numbers of rows."""
     tensor = _as_tensor(tensor)
-    name = _tensor_name("allgather", tensor, name)
+    name = _tensor_name("allgather", tensor, name, process_set)
 
     @tf.custom_gradient
     def gather(x):
@@ -208,7 +208,7 @@ def grouped_allgather(tensors, name=None, ignore_name_scope=False,
                       process_set=global_process_set):
     """Gathers several tensors, which run together."""
     tensors = [_as_tensor(t) for t in tensors]
-    name = _tensor_name("grouped_allgather", tensors[0], name)
+    name = _tensor_name("grouped_allgather", tensors[0], name, process_set)
     handle = _submit(tensors, core.ALLGATHER, name, process_set=process_set)
     results, _ = _wait([handle], [t.dtype for t in tensors])
     return [_rows(r, t) for r, t in zip(results, tensors)]
@@ -218,7 +218,7 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
               process_set=global_process_set):
     """Returns the tensor of rank `root_rank` on all ranks."""
     tensor = _as_tensor(tensor)
-    name = _tensor_name("broadcast", tensor, name)
+    name = _tensor_name("broadcast", tensor, name, process_set)
 
     @tf.custom_gradient
     def send(x):
@@ -267,7 +267,7 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False,
     """Sends `splits[r]` rows to each rank `r`. Returns the received rows, and their numbers if
     splits were given."""
     tensor = _as_tensor(tensor)
-    name = _tensor_name("alltoall", tensor, name)
+    name = _tensor_name("alltoall", tensor, name, process_set)
     n = process_set.size()
 
     def exchange(x, given):
@@ -299,7 +299,7 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False,
 def _reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                    process_set=global_process_set):
     tensor = _as_tensor(tensor)
-    name = _tensor_name("reducescatter", tensor, name)
+    name = _tensor_name("reducescatter", tensor, name, process_set)
 
     @tf.custom_gradient
     def scatter(x):
@@ -320,7 +320,7 @@ def _reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale
 def _grouped_reducescatter(tensors, name=None, op=Average, prescale_factor=1.0,
                            postscale_factor=1.0, process_set=global_process_set):
     tensors = [_as_tensor(t) for t in tensors]
-    name = _tensor_name("grouped_reducescatter", tensors[0], name)
+    name = _tensor_name("grouped_reducescatter", tensors[0], name, process_set)
     handle = _submit(tensors, core.REDUCESCATTER, name, op, process_set=process_set,
                      prescale=prescale_factor, postscale=postscale_factor)
     results, _ = _wait([handle], [t.dtype for t in tensors])

@@ -117,8 +117,9 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
                      postscale_factor=1.0, process_set=global_process_set):
     """Starts a reduction in place."""
     op = core.reduce_op(op, average)
-    handle = _allreduce_in_place([tensor], [core.name_of("allreduce", name)], op, prescale_factor,
-                                 postscale_factor, process_set)
+    names = [core.name_of("allreduce", name, process_set)]
+    handle = _allreduce_in_place([tensor], names, op, prescale_factor, postscale_factor,
+                                 process_set)
     return _First(handle)
 
 
@@ -149,8 +150,8 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     """Starts a reduction into a new tensor."""
     op = core.reduce_op(op, average)
     out = _fresh(tensor)
-    handles = _reduce_into([out], [core.name_of("allreduce", name)], op, prescale_factor,
-                           postscale_factor, process_set)
+    names = [core.name_of("allreduce", name, process_set)]
+    handles = _reduce_into([out], names, op, prescale_factor, postscale_factor, process_set)
     return Handle(handles, lambda: out)
 
 
@@ -182,8 +183,8 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     return compression.decompress(reduced, ctx)
 
 
-def _group_names(kind, name, count):
-    base = core.name_of(kind, name)
+def _group_names(kind, name, count, process_set):
+    base = core.name_of(kind, name, process_set)
     return [f"{base}.{i}" for i in range(count)]
 
 
@@ -191,7 +192,7 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
                              postscale_factor=1.0, process_set=global_process_set):
     """Starts reductions in place that run together."""
     op = core.reduce_op(op, average)
-    names = _group_names("grouped_allreduce", name, len(tensors))
+    names = _group_names("grouped_allreduce", name, len(tensors), process_set)
     return _allreduce_in_place(list(tensors), names, op, prescale_factor, postscale_factor,
                                process_set)
 
@@ -207,7 +208,7 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
                             postscale_factor=1.0, process_set=global_process_set):
     """Starts reductions into new tensors that run together."""
     op = core.reduce_op(op, average)
-    names = _group_names("grouped_allreduce", name, len(tensors))
+    names = _group_names("grouped_allreduce", name, len(tensors), process_set)
     out = [_fresh(t) for t in tensors]
     handles = _reduce_into(out, names, op, prescale_factor, postscale_factor, process_set)
     return Handle(handles, lambda: out)
@@ -295,7 +296,8 @@ def _allgather_handles(tensors, names, process_set):
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
     """Starts the concatenation of all ranks' tensors along the first dimension."""
-    return _First(_allgather_handles([tensor], [core.name_of("allgather", name)], process_set))
+    names = [core.name_of("allgather", name, process_set)]
+    return _First(_allgather_handles([tensor], names, process_set))
 
 
 class _Allgather(torch.autograd.Function):
@@ -323,7 +325,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """Starts gathers that run together."""
-    names = _group_names("grouped_allgather", name, len(tensors))
+    names = _group_names("grouped_allgather", name, len(tensors), process_set)
     return _allgather_handles(tensors, names, process_set)
 
 
@@ -342,7 +344,8 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     _check(tensor)
     values = tensor.detach()
     values = values if values.is_contiguous() else values.contiguous()
-    handles = _broadcast([values], [core.name_of("broadcast", name)], root_rank, process_set)
+    names = [core.name_of("broadcast", name, process_set)]
+    handles = _broadcast([values], names, root_rank, process_set)
 
     def finish():
         if values.data_ptr() != tensor.data_ptr():
@@ -360,7 +363,8 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts the copy of one rank's tensor to a new tensor on all ranks."""
     out = _fresh(tensor)
-    handles = _broadcast([out], [core.name_of("broadcast", name)], root_rank, process_set)
+    names = [core.name_of("broadcast", name, process_set)]
+    handles = _broadcast([out], names, root_rank, process_set)
     return Handle(handles, lambda: out)
 
 
@@ -401,7 +405,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     if values.is_complex():
         each *= 2
     handles = core.submit(
-        [_payload(core.name_of("alltoall", name), values)], core.ALLTOALL,
+        [_payload(core.name_of("alltoall", name, process_set), values)], core.ALLTOALL,
         splits=[c * each for c in counts] if fault is None else [],
         process_set=core.set_number(process_set), fault=fault)
     row = each
@@ -459,7 +463,8 @@ def _reducescatter_handles(tensors, names, op, prescale, postscale, process_set)
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set,
                         prescale_factor=1.0, postscale_factor=1.0):
     """Starts a reduction of which each rank gets a nearly equal share of the rows."""
-    return _First(_reducescatter_handles([tensor], [core.name_of("reducescatter", name)],
+    names = [core.name_of("reducescatter", name, process_set)]
+    return _First(_reducescatter_handles([tensor], names,
                                          core.reduce_op(op), prescale_factor, postscale_factor,
                                          process_set))
 
@@ -496,7 +501,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average,
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set,
                                 prescale_factor=1.0, postscale_factor=1.0):
     """Starts reduce-scatters that run together."""
-    names = _group_names("grouped_reducescatter", name, len(tensors))
+    names = _group_names("grouped_reducescatter", name, len(tensors), process_set)
     return _reducescatter_handles(tensors, names, core.reduce_op(op), prescale_factor,
                                   postscale_factor, process_set)
 
