@@ -10,7 +10,7 @@ from .errors import HorovodInternalError, HostsUpdatedInterrupt
 class State:
     """What a training commits, restores and synchronizes. See `run`."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, bcast_object=None, get_rank=None, **kwargs):
         self._reset_callbacks = []
 
     def register_reset_callbacks(self, callbacks):

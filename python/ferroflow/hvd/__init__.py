@@ -115,7 +115,8 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False,
 
 
 def reducescatter(tensor, device_dense="", compression=None, op=Average, name=None,
-                  process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
+                  process_set=global_process_set, ignore_name_scope=False, prescale_factor=1.0,
+                  postscale_factor=1.0):
     """Reduces a tensor or an array. Each rank gets its share of the rows."""
     if _is_of_graph(tensor):
         return _graph_ops().reducescatter(tensor, compression, op, name, process_set,

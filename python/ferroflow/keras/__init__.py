@@ -58,8 +58,8 @@ def _values(value):
     return np.asarray(value)
 
 
-def allreduce(value, name=None, average=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-              process_set=global_process_set, compression=Compression.none):
+def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None,
+              compression=Compression.none, process_set=global_process_set):
     """Reduces a value over all ranks, and returns it as a numpy array."""
     return arrays.allreduce(_values(value), average, name, op, prescale_factor, postscale_factor,
                             process_set)
@@ -87,7 +87,7 @@ def broadcast_global_variables(root_rank):
 
 
 def load_model(filepath, custom_optimizers=None, custom_objects=None,
-               compression=Compression.none):
+               compression=Compression.none, legacy_opts=False):
     """Loads a model and makes its optimizer a distributed one."""
     objects = {cls.__name__: cls for cls in custom_optimizers or ()}
     objects.update(custom_objects or {})

@@ -171,7 +171,8 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
 class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
     """Keeps the best model. Give it to the callbacks of rank 0 only."""
 
-    def __init__(self, filepath="", monitor="val_loss", verbose=0, mode="auto", save_freq="epoch",
-                 **kwargs):
+    def __init__(self, monitor="val_loss", verbose=0, save_weights_only=False, mode="auto",
+                 save_freq="epoch", filepath="best.keras", **kwargs):
         super().__init__(filepath=filepath, monitor=monitor, verbose=verbose, save_best_only=True,
-                         mode=mode, save_freq=save_freq, **kwargs)
+                         save_weights_only=save_weights_only, mode=mode, save_freq=save_freq,
+                         **kwargs)

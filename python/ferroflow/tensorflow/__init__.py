@@ -69,7 +69,8 @@ def grouped_allreduce(tensors, average=None, device_dense="", device_sparse="",
 
 
 def reducescatter(tensor, device_dense="", compression=Compression.none, op=Average, name=None,
-                  process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
+                  process_set=global_process_set, ignore_name_scope=False, prescale_factor=1.0,
+                  postscale_factor=1.0):
     """Reduces a tensor and returns this rank's share of the rows."""
     small, ctx = compression.compress(tf.convert_to_tensor(tensor))
     part = mpi_ops._reducescatter(small, name, core.reduce_op(op), prescale_factor,

@@ -152,7 +152,8 @@ class _DistributedGradientTape(tf.GradientTape):
         """The gradient of this variable stays local."""
         self._hvd_local.add(id(source))
 
-    def gradient(self, target, sources, output_gradients=None, **options):
+    def gradient(self, target, sources, output_gradients=None, use_generic_names=False,
+                 **options):
         gradients = super().gradient(target, sources, output_gradients, **options)
         single = not isinstance(sources, (list, tuple, dict))
         flat = [gradients] if single else list(tf.nest.flatten(gradients, expand_composites=False))

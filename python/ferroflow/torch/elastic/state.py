@@ -33,7 +33,7 @@ class TorchState(ObjectState):
 
     def __setattr__(self, name, value):
         if name in self.__dict__.get("_handlers", {}):
-            self._handlers[name].set(value)
+            self._handlers[name].set_value(value)
         object.__setattr__(self, name, value)
 
     def save(self):
@@ -57,12 +57,23 @@ class TorchState(ObjectState):
         super().reset()
 
 
-class _Handler:
+class StateHandler:
+    """Saves, restores and synchronizes one value of a state. See `set_handler_registry`."""
+
     def __init__(self, value):
         self.value = value
         self.save()
 
-    def set(self, value):
+    def save(self):
+        raise NotImplementedError
+
+    def restore(self):
+        raise NotImplementedError
+
+    def sync(self):
+        raise NotImplementedError
+
+    def set_value(self, value):
         self.value = value
         self.save()
 
@@ -70,7 +81,7 @@ class _Handler:
         """After the ranks have changed."""
 
 
-class _ModelHandler(_Handler):
+class ModelStateHandler(StateHandler):
     def save(self):
         self._saved = copy.deepcopy(self.value.state_dict())
 
@@ -82,7 +93,7 @@ class _ModelHandler(_Handler):
         self.save()
 
 
-class _OptimizerHandler(_Handler):
+class OptimizerStateHandler(StateHandler):
     def save(self):
         self._saved = copy.deepcopy(self.value.state_dict())
 
@@ -106,7 +117,7 @@ class _OptimizerHandler(_Handler):
                 self.value._passes[p] = self.value.backward_passes_per_step
 
 
-class _SamplerHandler(_Handler):
+class SamplerStateHandler(StateHandler):
     def save(self):
         self._saved = copy.deepcopy(self.value.state_dict())
 
@@ -125,11 +136,25 @@ class _SamplerHandler(_Handler):
         self.value.reset()
 
 
+# Which handler a value gets, by its type. The first type that fits counts.
+_registry = [
+    (torch.nn.Module, ModelStateHandler),
+    (torch.optim.Optimizer, OptimizerStateHandler),
+    (ElasticSampler, SamplerStateHandler),
+]
+
+
+def get_handler_registry():
+    """A list of types and their handlers."""
+    return list(_registry)
+
+
+def set_handler_registry(registry):
+    """Sets the types and their handlers, for the states that are made from now on."""
+    global _registry
+    _registry = list(registry)
+
+
 def _handler_of(value):
-    if isinstance(value, torch.nn.Module):
-        return _ModelHandler(value)
-    if isinstance(value, torch.optim.Optimizer):
-        return _OptimizerHandler(value)
-    if isinstance(value, ElasticSampler):
-        return _SamplerHandler(value)
-    return None
+    handler = next((h for kind, h in _registry if isinstance(value, kind)), None)
+    return handler(value) if handler is not None else None
