@@ -9,7 +9,7 @@ chmod +x ferroflow-oracle
 folders() {
   local site
   site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
-  for name in libcublasLt.so libnvrtc.so; do
+  for name in libcublasLt.so libnvrtc.so libcudnn.so; do
     for root in /usr/local/cuda* /usr/lib /opt "$site" /usr/local/lib; do
       find "$root" -name "$name*" -printf '%h\n' 2>/dev/null | head -1
     done
@@ -27,12 +27,15 @@ step() {
   echo "== $name: exit code $?, $((SECONDS - began)) s"
   tail -c 1500 "$OUT/$name.log"
 }
-step train-cold timeout 120 ./ferroflow-oracle gpu-train mlp --seconds 3 --compare
+step train-cold timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3 --compare
 step train-warm timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3
-step check timeout 240 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
+step train-cnn timeout 60 ./ferroflow-oracle gpu-train cnn --seconds 3 --compare
+step train-resnet50 timeout 60 ./ferroflow-oracle gpu-train resnet50 --seconds 3
+step train-block timeout 60 ./ferroflow-oracle gpu-train block --seconds 3
+step check timeout 200 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
 if [ -n "$sanitizer" ]; then
   for tool in memcheck racecheck; do
-    step $tool timeout 300 "$sanitizer" --tool $tool ./ferroflow-oracle gpu-train mlp --seconds 0.01
+    step $tool timeout 90 "$sanitizer" --tool $tool ./ferroflow-oracle gpu-train cnn --batch 4 --seconds 0.01
   done
 fi

@@ -200,11 +200,16 @@ fn options(args: Args) -> Result<ServerOptions> {
     })
 }
 
+/// GPUs that run on the processor, for tests.
+pub(crate) fn simulated_gpus(n: u32) -> Vec<Arc<dyn Gpu>> {
+    let one = |i| SimulatedGpu::new(i, SimulatedGpuOptions::default()) as Arc<dyn Gpu>;
+    (0..n).map(one).collect()
+}
+
 /// The GPUs to offer. The log says why there is none.
 pub fn gpus(most: Option<usize>, simulated: Option<u32>) -> Vec<Arc<dyn Gpu>> {
     if let Some(n) = simulated {
-        let one = |i| SimulatedGpu::new(i, SimulatedGpuOptions::default()) as Arc<dyn Gpu>;
-        return (0..n).map(one).collect();
+        return simulated_gpus(n);
     }
     if most == Some(0) {
         return Vec::new();

@@ -11,9 +11,12 @@ mod run;
 
 pub use measure::measured;
 
+use crate::server::simulated_gpus;
 use clap::ValueEnum;
+use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::{Code, Error, Result};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Train a model, without any set-up
 ///
@@ -32,6 +35,12 @@ pub struct Args {
     /// Train in this process alone
     #[arg(long, conflicts_with_all = ["ps", "workers", "sync", "asynchronous"])]
     local: bool,
+    /// Where to compute. gpu trains in this process alone, on its first GPU
+    #[arg(long, value_enum, default_value_t = ComputeDevice::Cpu)]
+    device: ComputeDevice,
+    /// Use a GPU that runs on the processor
+    #[arg(long, hide = true)]
+    simulate_gpu: bool,
     /// Parameter servers
     #[arg(long, value_name = "P", default_value_t = 1)]
     ps: usize,
@@ -78,6 +87,12 @@ pub struct Args {
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum ComputeDevice {
+    Cpu,
+    Gpu,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// y = 2x + 10, with noise
     Linear,
@@ -119,6 +134,23 @@ impl Model {
 }
 
 impl Args {
+    /// The GPU to train on, if one is asked for.
+    fn gpus(&self) -> Result<Vec<Arc<dyn Gpu>>> {
+        if self.device == ComputeDevice::Cpu {
+            return Ok(Vec::new());
+        }
+        let FoundGpus { mut gpus, why_not } = match self.simulate_gpu {
+            true => FoundGpus { gpus: simulated_gpus(1), why_not: None },
+            false => find_gpus(&CudaOptions::default()),
+        };
+        if gpus.is_empty() {
+            let why = why_not.unwrap_or_else(|| "the driver lists none".into());
+            return Err(Error::new(Code::Unavailable, format!("no GPU, because {why}")));
+        }
+        gpus.truncate(1);
+        Ok(gpus)
+    }
+
     fn steps(&self) -> i64 {
         self.steps.unwrap_or(match self.model {
             Model::Linear => 2000,
@@ -197,7 +229,7 @@ pub fn run(args: Args) -> Result<()> {
         // Fail once here instead of in every worker.
         images::ImageSet::load(args.data.as_deref())?;
     }
-    match (&args.cluster, args.local) {
+    match (&args.cluster, args.local || args.device == ComputeDevice::Gpu) {
         (Some(_), _) => cluster::work(&args),
         (None, true) => run::local(&args),
         (None, false) => cluster::lead(&args),

@@ -48,6 +48,18 @@ pub trait Gpu: Send + Sync {
     /// Enqueues matrix products.
     fn gemm(&self, gemm: &Gemm) -> Result<()>;
 
+    /// Whether there is a library for [`Gpu::convolve`].
+    fn has_convolutions(&self) -> bool {
+        false
+    }
+
+    /// Enqueues a convolution, or one of its gradients, with a library. `false` if it does not take
+    /// this one: the caller computes it by other means.
+    fn convolve(&self, convolution: &GpuConvolution) -> Result<bool> {
+        let _ = convolution;
+        Ok(false)
+    }
+
     /// Blocks until all enqueued work is complete. For benchmarks and shutdown, not for kernels.
     fn synchronize(&self) -> Result<()>;
 }
@@ -141,6 +153,52 @@ pub struct Gemm {
     pub batch: usize,
     /// Elements between the matrices `a`, `b` and `c` of one product and the next.
     pub strides: [usize; 3],
+    /// Adds to `c` instead of replacing it.
+    pub accumulate: bool,
+}
+
+/// What a [`GpuConvolution`] computes from the two others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConvolutionResult {
+    /// The images.
+    Output,
+    /// The gradient of the input.
+    Input,
+    /// The gradient of the filter.
+    Filter,
+}
+
+/// A convolution of images with channels last. Pairs are for rows and columns.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GpuConvolution {
+    /// What is computed.
+    pub result: ConvolutionResult,
+    /// The type of all elements. Half types are multiplied and added in `f32`.
+    pub dtype: DType,
+    /// Images.
+    pub batch: usize,
+    /// Channels of the input and of the output.
+    pub channels: [usize; 2],
+    /// Groups of channels that do not mix.
+    pub groups: usize,
+    /// Size of an input image.
+    pub input: [usize; 2],
+    /// Size of a filter.
+    pub filter: [usize; 2],
+    /// Size of an output image.
+    pub output: [usize; 2],
+    /// Steps of the window.
+    pub strides: [usize; 2],
+    /// Steps within the window.
+    pub dilations: [usize; 2],
+    /// Zeros before the first row and column, and as many after the last.
+    pub padding: [usize; 2],
+    /// Address of the input, or of its gradient: batch, rows, columns, channels.
+    pub x: u64,
+    /// Address of the filter, or of its gradient: output channels, rows, columns, input channels.
+    pub w: u64,
+    /// Address of the output, or of its gradient: batch, rows, columns, channels.
+    pub y: u64,
 }
 
 impl fmt::Debug for dyn Gpu {

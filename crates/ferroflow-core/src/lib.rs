@@ -46,8 +46,8 @@ pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, InstantiatedFunction};
 pub use gpu::{
-    DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, Gpu, GpuFunction, GpuMemory, Launch, LaunchArg,
-    ToHostDone,
+    ConvolutionResult, DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, Gpu, GpuConvolution,
+    GpuFunction, GpuMemory, Launch, LaunchArg, ToHostDone,
 };
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};

@@ -1,8 +1,9 @@
 //! Variables: named tensors that steps share and change. Reference edges and resource handles both
 //! refer to one.
 
-use crate::{DType, PartialShape, Result, Tensor, err};
+use crate::{DType, Gpu, PartialShape, Result, Tensor, err};
 use parking_lot::RwLock;
+use std::sync::Arc;
 
 /// A variable. A read is a snapshot that shares the storage. The next update copies the storage
 /// only if a snapshot still exists.
@@ -60,6 +61,25 @@ impl Variable {
         drop(old);
     }
 
+    /// Moves the value to the memory that a kernel works in: that of `gpu`, or the host's. Kernels
+    /// of one graph share a memory. Functions run on the host, and other sessions may place the
+    /// variable elsewhere; then this waits for the copy.
+    pub fn move_to(&self, gpu: Option<&Arc<dyn Gpu>>) -> Result<()> {
+        if self.value.read().as_ref().is_none_or(|value| is_in(value, gpu)) {
+            return Ok(());
+        }
+        self.update(|slot| {
+            if let Some(value) = slot.as_mut().filter(|value| !is_in(value, gpu)) {
+                let on_host = value.to_host_blocking()?;
+                *value = match gpu {
+                    Some(gpu) => on_host.to_device(gpu)?,
+                    None => on_host,
+                };
+            }
+            Ok(())
+        })
+    }
+
     /// Makes the variable uninitialized again.
     pub fn clear(&self) {
         let old = self.value.write().take();
@@ -80,6 +100,17 @@ impl Variable {
                 Err(err!(FailedPrecondition, "Attempting to use uninitialized value {}", self.name))
             }
         })
+    }
+}
+
+/// Whether kernels of `gpu`, or of the host, find `value` in their memory. Some values, such as
+/// `int32` counters, are always in host memory.
+fn is_in(value: &Tensor, gpu: Option<&Arc<dyn Gpu>>) -> bool {
+    match (value.gpu(), gpu) {
+        (Some(is), Some(wanted)) => Arc::ptr_eq(is, wanted),
+        (None, Some(_)) => !value.dtype().is_plain() || value.dtype() == DType::Int32,
+        (Some(_), None) => false,
+        (None, None) => true,
     }
 }
 

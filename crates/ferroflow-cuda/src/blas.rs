@@ -62,10 +62,11 @@ impl Blas {
         let plan = self.plan(gemm)?;
         let (one, zero) = ([1.0f64], [0.0f64]);
         let (one_narrow, zero_narrow) = ([1.0f32], [0.0f32]);
-        let (alpha, beta): (*const c_void, *const c_void) = match gemm.dtype {
+        let (one, zero): (*const c_void, *const c_void) = match gemm.dtype {
             DType::Double => (one.as_ptr().cast(), zero.as_ptr().cast()),
             _ => (one_narrow.as_ptr().cast(), zero_narrow.as_ptr().cast()),
         };
+        let (alpha, beta) = (one, if gemm.accumulate { one } else { zero });
         let c = gemm.c as *mut c_void;
         // SAFETY: the plan is for matrices of these sizes, and their memory belongs to tensors that
         // are alive. The workspace is used in the order of the stream.

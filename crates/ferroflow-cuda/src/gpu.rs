@@ -4,18 +4,21 @@ use crate::CudaOptions;
 use crate::allocator::{Allocator, Source};
 use crate::blas::{Blas, WORKSPACE};
 use crate::compile::Compiler;
+use crate::dnn::Dnn;
+use crate::libraries;
 use crate::status;
 use crate::transfer::Transfers;
 use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUfunction, CUmodule, CUstream,
 };
 use ferroflow_core::{
-    DownloadDone, Gemm, Gpu, GpuFunction, GpuMemory, HashMap, Launch, Result, ensure, err,
+    DownloadDone, Gemm, Gpu, GpuConvolution, GpuFunction, GpuMemory, HashMap, Launch, Result,
+    ensure, err,
 };
 use parking_lot::{Mutex, RwLock};
 use std::ffi::{CStr, CString, c_void};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Memory that is left to the libraries and the driver, at least.
 const LEAST_RESERVE: usize = 300 << 20;
@@ -75,6 +78,9 @@ pub struct CudaGpu {
     context: Context,
     compiler: Arc<Compiler>,
     blas: Blas,
+    /// Loaded by the first convolution: the library is large.
+    dnn: OnceLock<Option<Dnn>>,
+    allow_tf32: bool,
     transfers: Transfers,
     memory: Mutex<Allocator>,
     hasher: RandomState,
@@ -138,12 +144,24 @@ impl CudaGpu {
             context,
             compiler,
             blas: Blas::new(workspace, options.allow_tf32)?,
+            dnn: OnceLock::new(),
+            allow_tf32: options.allow_tf32,
             transfers: Transfers::new(context)?,
             memory: Mutex::new(Allocator::new(limit)),
             hasher: RandomState::new(),
             functions: RwLock::default(),
             modules: Mutex::default(),
         }))
+    }
+
+    /// cuDNN, if it is installed.
+    fn dnn(&self) -> Option<&Dnn> {
+        let load = || {
+            let is_there = libraries::has_dnn() && self.context.make_current().is_ok();
+            let stream = self.context.stream().cast();
+            is_there.then(|| Dnn::new(stream, self.allow_tf32).ok()).flatten()
+        };
+        self.dnn.get_or_init(load).as_ref()
     }
 
     fn module(&self, text: &str) -> Result<CUmodule> {
@@ -264,6 +282,25 @@ impl Gpu for CudaGpu {
         self.context.make_current()?;
         let stream = self.context.stream();
         self.blas.multiply(gemm, stream.cast()).map_err(|e| e.context(&self.name))
+    }
+
+    fn has_convolutions(&self) -> bool {
+        self.dnn().is_some()
+    }
+
+    fn convolve(&self, convolution: &GpuConvolution) -> Result<bool> {
+        self.context.make_current()?;
+        let Some(dnn) = self.dnn() else { return Ok(false) };
+        dnn.convolve(convolution, &|bytes, run| {
+            if bytes == 0 {
+                return run(0);
+            }
+            let scratch = self.alloc(bytes)?;
+            let ran = run(scratch);
+            self.free(scratch, bytes);
+            ran
+        })
+        .map_err(|e| e.context(&self.name))
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -5,6 +5,7 @@
 mod allocator;
 mod blas;
 mod compile;
+mod dnn;
 mod gpu;
 mod libraries;
 mod status;

@@ -1,7 +1,7 @@
 //! Loads the driver and NVIDIA's libraries, and checks that they have every function that is used
 //! here: the bindings panic when they call one that is missing.
 
-use cudarc::{cublaslt, driver, nvrtc};
+use cudarc::{cublaslt, cudnn, driver, nvrtc};
 use libloading::Library;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -66,6 +66,35 @@ const CUBLASLT: &[&str] = &[
     "cublasLtMatmulPreferenceCreate",
     "cublasLtMatmulPreferenceSetAttribute",
 ];
+
+const CUDNN: &[&str] = &[
+    "cudnnCreate",
+    "cudnnSetStream",
+    "cudnnCreateTensorDescriptor",
+    "cudnnSetTensor4dDescriptor",
+    "cudnnCreateFilterDescriptor",
+    "cudnnSetFilter4dDescriptor",
+    "cudnnCreateConvolutionDescriptor",
+    "cudnnSetConvolution2dDescriptor",
+    "cudnnSetConvolutionGroupCount",
+    "cudnnSetConvolutionMathType",
+    "cudnnGetConvolutionForwardAlgorithm_v7",
+    "cudnnGetConvolutionBackwardDataAlgorithm_v7",
+    "cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+    "cudnnConvolutionForward",
+    "cudnnConvolutionBackwardData",
+    "cudnnConvolutionBackwardFilter",
+];
+
+/// Whether cuDNN is there. It is optional: without it convolutions are matrix products.
+pub(crate) fn has_dnn() -> bool {
+    let found = find("libcudnn.so", || {
+        // SAFETY: as for the driver.
+        unsafe { cudnn::sys::is_culib_present() }
+    });
+    // SAFETY: the library is present.
+    found.is_ok() && has_all("libcudnn", unsafe { cudnn::sys::culib() }, CUDNN).is_ok()
+}
 
 /// Checks everything once, cheapest first. The error says why there is no GPU.
 pub(crate) fn check() -> Result<(), String> {

@@ -4,16 +4,20 @@
 pub mod copy;
 pub mod elementwise;
 pub mod reduce;
+pub mod rows;
 pub mod walk;
 
 use crate::prelude::*;
 use ferroflow_core::{Gpu, GpuFunction, Launch, LaunchArg};
+use parking_lot::RwLock;
 use std::sync::OnceLock;
 
 pub use ferroflow_graph::GpuTypes;
 
 /// `T` is a floating-point type.
-pub const FLOAT: GpuTypes = &[("T", &[DType::Half, DType::BFloat16, DType::Float, DType::Double])];
+pub const FLOAT: GpuTypes = &[("T", FLOATS)];
+/// Floating-point types.
+pub const FLOATS: &[DType] = &[DType::Half, DType::BFloat16, DType::Float, DType::Double];
 /// `T` is a real number, but not `int32`, which stays in host memory.
 pub const REAL: GpuTypes = &[("T", REALS)];
 /// [`REAL`] for ops that call the attribute `dtype`.
@@ -33,23 +37,22 @@ pub const REALS: &[DType] = &[
     DType::UInt64,
 ];
 /// `T` is a real number or `bool`, but not `int32`.
-pub const REAL_OR_BOOL: GpuTypes = &[(
-    "T",
-    &[
-        DType::Half,
-        DType::BFloat16,
-        DType::Float,
-        DType::Double,
-        DType::Int8,
-        DType::Int16,
-        DType::Int64,
-        DType::UInt8,
-        DType::UInt16,
-        DType::UInt32,
-        DType::UInt64,
-        DType::Bool,
-    ],
-)];
+pub const REAL_OR_BOOL: GpuTypes = &[("T", NUMBERS_OR_BOOL)];
+/// Real numbers and `bool`, but not `int32`.
+pub const NUMBERS_OR_BOOL: &[DType] = &[
+    DType::Half,
+    DType::BFloat16,
+    DType::Float,
+    DType::Double,
+    DType::Int8,
+    DType::Int16,
+    DType::Int64,
+    DType::UInt8,
+    DType::UInt16,
+    DType::UInt32,
+    DType::UInt64,
+    DType::Bool,
+];
 /// `T` is an integer, but not `int32`.
 pub const INTEGER: GpuTypes = &[(
     "T",
@@ -80,6 +83,8 @@ pub const MOVED: &[DType] = &[
     DType::Complex64,
     DType::Complex128,
 ];
+/// The types of indices.
+pub const INDEX: &[DType] = &[DType::Int32, DType::Int64];
 /// All types that kernels compute with.
 pub const COMPUTED: &[DType] = &[
     DType::Half,
@@ -115,6 +120,17 @@ pub fn c_type(dtype: DType) -> Result<&'static str> {
         DType::Bool => "bool",
         other => bail!(Unimplemented, "GPU kernels do not compute with {other}"),
     })
+}
+
+/// The ends of a type's finite range, in kernels whose type is `T`.
+pub fn finite_range(dtype: DType) -> [&'static str; 2] {
+    match dtype {
+        DType::Half => ["-65504.0f", "65504.0f"],
+        DType::BFloat16 => ["from_bits(0xff7f0000u)", "from_bits(0x7f7f0000u)"],
+        DType::Float => ["from_bits(0xff7fffffu)", "from_bits(0x7f7fffffu)"],
+        DType::Double => ["-1.7976931348623157e308", "1.7976931348623157e308"],
+        _ => ["lowest<T>()", "highest<T>()"],
+    }
 }
 
 /// A type of the same width, for kernels that only move elements.
@@ -179,6 +195,55 @@ impl GpuKernel {
             return Ok(());
         }
         gpu.launch(&Launch { function: self.function(gpu)?, grid, block, args })
+    }
+}
+
+/// A text with several kernels, for a node that uses some of them. They are loaded on first use.
+pub struct GpuProgram {
+    text: Arc<str>,
+    known: RwLock<Vec<(&'static str, GpuFunction)>>,
+}
+
+impl GpuProgram {
+    /// The kernels of `text`.
+    pub fn new(text: impl Into<Arc<str>>) -> GpuProgram {
+        GpuProgram { text: text.into(), known: RwLock::default() }
+    }
+
+    /// Launches about one thread of kernel `name` for each of `n` elements.
+    pub fn over(
+        &self,
+        gpu: &dyn Gpu,
+        name: &'static str,
+        n: usize,
+        args: &[LaunchArg],
+    ) -> Result<()> {
+        let (grid, block) = one_dimensional(n);
+        self.blocks(gpu, name, grid, block, args)
+    }
+
+    /// Launches a grid of blocks of kernel `name`. Does nothing if there are none.
+    pub fn blocks(
+        &self,
+        gpu: &dyn Gpu,
+        name: &'static str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        args: &[LaunchArg],
+    ) -> Result<()> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let known = self.known.read().iter().find(|(known, _)| *known == name).map(|found| found.1);
+        let function = match known {
+            Some(function) => function,
+            None => {
+                let function = gpu.load(&self.text, name)?;
+                self.known.write().push((name, function));
+                function
+            }
+        };
+        gpu.launch(&Launch { function, grid, block, args })
     }
 }
 

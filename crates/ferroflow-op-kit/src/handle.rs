@@ -197,13 +197,15 @@ impl Target {
     }
 
     pub fn get(&self, ctx: &Ctx<'_>) -> Result<Arc<Variable>> {
-        match self {
-            Target::Ref(i) => ctx.ref_input(*i).cloned(),
+        let variable = match self {
+            Target::Ref(i) => ctx.ref_input(*i).cloned()?,
             Target::Resource(i, seen) => {
                 let handle = Value::Tensor(ctx.input(*i)?.clone());
-                seen.find(&ctx.step().resources, &handle)
+                seen.find(&ctx.step().resources, &handle)?
             }
-        }
+        };
+        variable.move_to(ctx.node().device.gpu.as_ref())?;
+        Ok(variable)
     }
 
     /// Passes the reference on to output 0 if the op has such an output.

@@ -7,6 +7,7 @@ mod arg;
 mod ops;
 mod scan;
 pub mod segment;
+mod segment_device;
 mod sparse_segment;
 
 use crate::prelude::*;

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod explained;
 pub mod gpu;
 pub mod models;
+pub mod null_gpu;
 pub mod record;
 pub mod report;
 pub mod sample;

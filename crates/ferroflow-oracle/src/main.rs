@@ -9,6 +9,7 @@ use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;
 use ferroflow_oracle::gpu::{DeviceCheck, covered};
 use ferroflow_oracle::models::TrainedModel;
+use ferroflow_oracle::null_gpu::NullGpu;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::{Report, describe};
 use ferroflow_oracle::sample::Sample;
@@ -53,6 +54,12 @@ enum Command {
         /// Also trains on the CPU and compares the first losses
         #[arg(long)]
         compare: bool,
+        /// Images or sequences in a step
+        #[arg(long)]
+        batch: Option<usize>,
+        /// Measures only what the host does, with a GPU that does nothing
+        #[arg(long, conflicts_with = "compare")]
+        host_only: bool,
     },
     /// Writes some cases of each (op, dtype) to a gzipped file
     Sample {
@@ -76,7 +83,12 @@ fn main() -> ExitCode {
         }
         Command::Check { cases, verbose } => check(&cases, verbose),
         Command::GpuCheck { cases, out } => gpu_check(&cases, out.as_deref()),
-        Command::GpuTrain { model, seconds, compare } => gpu_train(&model, seconds, compare),
+        Command::GpuTrain { model, seconds, batch, host_only: true, .. } => {
+            host_train(&model, seconds, batch)
+        }
+        Command::GpuTrain { model, seconds, compare, batch, .. } => {
+            gpu_train(&model, seconds, compare, batch)
+        }
         Command::Sample { cases, out, per_pair, longest } => {
             sample(&cases, &out, per_pair, longest)
         }
@@ -168,10 +180,26 @@ fn gpu_check(cases: &Path, out: Option<&Path>) -> Result<bool> {
     Ok(failed == 0)
 }
 
-fn gpu_train(name: &str, seconds: f64, compare: bool) -> Result<bool> {
+/// Measures the host's part of training.
+fn host_train(name: &str, seconds: f64, batch: Option<usize>) -> Result<bool> {
+    let nothing = Arc::new(NullGpu::default());
+    let gpu: Arc<dyn Gpu> = nothing.clone();
+    let model = TrainedModel::with_batch(name, "/gpu:0", batch)?;
+    let mut line = model.measure(&gpu, Duration::from_secs_f64(seconds))?;
+    let session = model.session(std::slice::from_ref(&gpu))?;
+    model.losses(&session, 5)?;
+    let before = nothing.launches();
+    model.losses(&session, 10)?;
+    line["launches"] = ((nothing.launches() - before) as f64 / 10.0).into();
+    line["model"] = name.into();
+    println!("{line}");
+    Ok(true)
+}
+
+fn gpu_train(name: &str, seconds: f64, compare: bool, batch: Option<usize>) -> Result<bool> {
     if compare {
         let gpu = first_gpu(false)?;
-        let model = TrainedModel::build(name, "/gpu:0")?;
+        let model = TrainedModel::with_batch(name, "/gpu:0", batch)?;
         let on_gpu = model.losses(&model.session(&[gpu])?, 10)?;
         let on_cpu = model.losses(&model.session(&[])?, 10)?;
         println!("losses on the GPU: {on_gpu:?}\nlosses on the CPU: {on_cpu:?}");
@@ -182,7 +210,7 @@ fn gpu_train(name: &str, seconds: f64, compare: bool) -> Result<bool> {
         }
     }
     let gpu = first_gpu(true)?;
-    let model = TrainedModel::build(name, "/gpu:0")?;
+    let model = TrainedModel::with_batch(name, "/gpu:0", batch)?;
     let mut line = model.measure(&gpu, Duration::from_secs_f64(seconds))?;
     line["model"] = name.into();
     line["device"] = gpu.description().into();

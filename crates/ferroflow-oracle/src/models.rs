@@ -1,6 +1,8 @@
 //! Models that GPU training is measured by. The data is made up and stays on the device.
 
+use ferroflow::ops;
 use ferroflow::prelude::*;
+use ferroflow::train::init;
 use ferroflow_core::{Gpu, err};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -14,15 +16,27 @@ pub struct TrainedModel {
 }
 
 /// The names of the models.
-pub const MODELS: [&str; 1] = ["mlp"];
+pub const MODELS: [&str; 4] = ["mlp", "cnn", "resnet50", "block"];
 
 impl TrainedModel {
-    /// The model `name`, on `device`.
+    /// The model `name`, on `device`, with a batch of its usual size.
     pub fn build(name: &str, device: &str) -> Result<TrainedModel> {
-        match name {
-            "mlp" => Ok(mlp(device)),
+        TrainedModel::with_batch(name, device, None)
+    }
+
+    /// The model `name`, on `device`.
+    pub fn with_batch(name: &str, device: &str, batch: Option<usize>) -> Result<TrainedModel> {
+        let graph = Graph::new();
+        graph.set_seed(1);
+        let g = &graph;
+        let (loss, step) = g.device(device, || match name {
+            "mlp" => Ok(mlp(g, batch.unwrap_or(128))),
+            "cnn" => Ok(cnn(g, batch.unwrap_or(64))),
+            "resnet50" => Ok(resnet50(g, batch.unwrap_or(256))),
+            "block" => Ok(block(g, batch.unwrap_or(32))),
             _ => Err(err!(InvalidArgument, "there is no model '{name}': {}", MODELS.join(", "))),
-        }
+        })?;
+        Ok(TrainedModel { graph, loss, step })
     }
 
     /// A session with initial values.
@@ -70,23 +84,128 @@ impl TrainedModel {
     }
 }
 
-/// 784-512-512-10, relu, softmax cross entropy, batch 128, gradient descent.
-fn mlp(device: &str) -> TrainedModel {
-    let graph = Graph::new();
-    graph.set_seed(1);
-    let g = &graph;
-    let (loss, step) = g.device(device, || {
-        let x = g.constant(noise(&[128, 784]));
-        let labels: Vec<i64> = (0..128).map(|i| i * 7 % 10).collect();
-        let labels = g.constant(Tensor::vector(&labels));
-        let hidden = layers::Dense::new("a", 512).activation(Output::relu).apply(&x);
-        let hidden = layers::Dense::new("b", 512).activation(Output::relu).apply(&hidden);
-        let logits = layers::Dense::new("c", 10).apply(&hidden);
-        let loss = losses::sparse_softmax_cross_entropy(&labels, &logits);
-        let step = Sgd::new(0.1).minimize(&loss);
-        (loss, step)
-    });
-    TrainedModel { graph, loss, step }
+/// Classes of a batch.
+fn labels(g: &Graph, batch: usize, classes: i64) -> Output {
+    let labels: Vec<i64> = (0..batch as i64).map(|i| i * 7 % classes).collect();
+    g.constant(Tensor::vector(&labels))
+}
+
+/// 784-512-512-10, relu, softmax cross entropy, gradient descent.
+fn mlp(g: &Graph, batch: usize) -> (Output, Operation) {
+    let x = g.constant(noise(&[batch, 784]));
+    let hidden = layers::Dense::new("a", 512).activation(Output::relu).apply(&x);
+    let hidden = layers::Dense::new("b", 512).activation(Output::relu).apply(&hidden);
+    let logits = layers::Dense::new("c", 10).apply(&hidden);
+    let loss = losses::sparse_softmax_cross_entropy(&labels(g, batch, 10), &logits);
+    let step = Sgd::new(0.1).minimize(&loss);
+    (loss, step)
+}
+
+/// 28x28x1, two convolutions 5x5 with pools, dense 1024, dense 10.
+fn cnn(g: &Graph, batch: usize) -> (Output, Operation) {
+    let x = g.constant(noise(&[batch, 28, 28, 1]));
+    let conv = |name: &str, filters: usize, x: &Output| {
+        let y = layers::Conv2d::new(name, filters, 5).activation(Output::relu).apply(x);
+        y.max_pool(2, 2, Padding::Valid)
+    };
+    let y = conv("b", 64, &conv("a", 32, &x)).reshape([-1, 3136]);
+    let y = layers::Dense::new("c", 1024).activation(Output::relu).apply(&y);
+    let logits = layers::Dense::new("d", 10).apply(&y);
+    let loss = losses::sparse_softmax_cross_entropy(&labels(g, batch, 10), &logits);
+    let step = Momentum::new(0.01, 0.9).minimize(&loss);
+    (loss, step)
+}
+
+/// A variable of floats, as `bfloat16`.
+fn half_variable(g: &Graph, name: &str, initial: init::Initializer) -> Output {
+    g.variable(name, initial).cast(DType::BFloat16)
+}
+
+/// A convolution with padding on both sides, then batch normalization.
+fn conv_norm(g: &Graph, name: &str, x: &Output, sizes: [usize; 3], stride: i64) -> Output {
+    let [from, filters, size] = sizes;
+    let filter =
+        half_variable(g, &format!("{name}/w"), init::he_normal([size, size, from, filters]));
+    let pad = (size as i64 - 1) / 2;
+    let paddings = [0, 0, pad, pad, pad, pad, 0, 0];
+    let options = ops::Conv2DOptions { explicit_paddings: &paddings, ..Default::default() };
+    let y = ops::conv2d_with(x, &filter, &[1, stride, stride, 1], "EXPLICIT", options);
+    let scale = g.variable(&format!("{name}/scale"), init::ones([filters]));
+    let offset = g.variable(&format!("{name}/offset"), init::zeros([filters]));
+    let none = g.constant(Tensor::vector::<f32>(&[]));
+    ops::fused_batch_norm_v3(&y, &scale, &offset, &none, &none).y
+}
+
+/// ResNet-50 v1.5, 224x224x3, in `bfloat16` with weights of `f32`.
+fn resnet50(g: &Graph, batch: usize) -> (Output, Operation) {
+    let x = g.constant(noise(&[batch, 224, 224, 3])).cast(DType::BFloat16);
+    let y = conv_norm(g, "stem", &x, [3, 64, 7], 2).relu();
+    let paddings = [0, 0, 1, 1, 1, 1, 0, 0];
+    let options = ops::MaxPoolOptions { explicit_paddings: &paddings, ..Default::default() };
+    let mut y = ops::max_pool_with(&y, &[1, 3, 3, 1], &[1, 2, 2, 1], "EXPLICIT", options);
+    let mut from = 64;
+    for (stage, (mid, count, stride)) in
+        [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)].into_iter().enumerate()
+    {
+        for k in 0..count {
+            let name = |part: &str| format!("stage{stage}/{k}/{part}");
+            let (stride, to) = (if k == 0 { stride } else { 1 }, mid * 4);
+            let short = match k {
+                0 => conv_norm(g, &name("short"), &y, [from, to, 1], stride),
+                _ => y.clone(),
+            };
+            let inner = conv_norm(g, &name("a"), &y, [from, mid, 1], 1).relu();
+            let inner = conv_norm(g, &name("b"), &inner, [mid, mid, 3], stride).relu();
+            let inner = conv_norm(g, &name("c"), &inner, [mid, to, 1], 1);
+            y = (inner + short).relu();
+            from = to;
+        }
+    }
+    let head = half_variable(g, "head/w", init::glorot_uniform([2048, 1000]));
+    let bias = g.variable("head/b", init::zeros([1000]));
+    let logits = y.mean(&[1, 2]).matmul(&head).cast(DType::Float).bias_add(&bias);
+    let loss = losses::sparse_softmax_cross_entropy(&labels(g, batch, 1000), &logits);
+    let step = Momentum::new(0.1, 0.9).minimize(&loss);
+    (loss, step)
+}
+
+/// A product with a matrix and a bias, in `bfloat16`.
+fn half_dense(g: &Graph, name: &str, x: &Output, [from, to]: [usize; 2]) -> Output {
+    let w = half_variable(g, &format!("{name}/w"), init::glorot_uniform([from, to]));
+    let b = half_variable(g, &format!("{name}/b"), init::zeros([to]));
+    x.matmul(&w).bias_add(&b)
+}
+
+/// One pre-norm transformer block: width 1024, 16 heads, 512 positions, mean square loss.
+fn block(g: &Graph, batch: usize) -> (Output, Operation) {
+    const WIDTH: usize = 1024;
+    const HEADS: i32 = 16;
+    const LENGTH: i32 = 512;
+    let rows = batch as i32 * LENGTH;
+    let x = g.constant(noise(&[rows as usize, WIDTH]));
+    let target = g.constant(noise(&[WIDTH, rows as usize])).reshape([rows, WIDTH as i32]);
+    let norm = |name: &str, x: &Output| layers::layer_norm(name, x).cast(DType::BFloat16);
+    let all = half_dense(g, "qkv", &norm("n1", &x), [WIDTH, 3 * WIDTH]);
+    let heads: Vec<Output> = all
+        .split(3, 1)
+        .iter()
+        .map(|t| t.reshape([batch as i32, LENGTH, HEADS, 64]).transpose(&[0, 2, 1, 3]))
+        .collect();
+    let scores = heads[0].matmul_with(&heads[1], false, true) * 0.125;
+    let n = LENGTH as usize;
+    let mask: Vec<f32> = (0..n * n).map(|i| if i % n > i / n { -1e9 } else { 0.0 }).collect();
+    let mask = Tensor::from_slice([n, n], &mask).expect("as many values as the shape has");
+    let scores = scores + g.constant(mask).cast(DType::BFloat16);
+    let mixed = scores.softmax().matmul(&heads[2]).transpose(&[0, 2, 1, 3]);
+    let mixed = mixed.reshape([rows, WIDTH as i32]);
+    let x = x + half_dense(g, "out", &mixed, [WIDTH, WIDTH]).cast(DType::Float);
+    let up = half_dense(g, "up", &norm("n2", &x), [WIDTH, 4 * WIDTH]);
+    let inner = (&up + &up * &up * &up * 0.044715) * 0.797_884_6;
+    let gelu = &up * 0.5 * (inner.tanh() + 1.0);
+    let y = x + half_dense(g, "down", &gelu, [4 * WIDTH, WIDTH]).cast(DType::Float);
+    let loss = losses::mean_squared_error(&target, &y);
+    let step = Adam::new(1e-4).minimize(&loss);
+    (loss, step)
 }
 
 /// Numbers around 0 that are the same in every run.

@@ -54,10 +54,23 @@ fn recorded_calls_give_the_answers_of_tensorflow_3() {
 
 #[test]
 fn the_mlp_learns_as_on_the_cpu() {
-    let model = TrainedModel::build("mlp", "/gpu:0").unwrap();
+    learns_as_on_the_cpu("mlp", 128);
+}
+
+#[test]
+fn the_cnn_learns_as_on_the_cpu() {
+    learns_as_on_the_cpu("cnn", 2);
+}
+
+fn learns_as_on_the_cpu(name: &str, batch: usize) {
+    let model = TrainedModel::with_batch(name, "/gpu:0", Some(batch)).expect("a model");
     let gpu = gpu();
-    let on_gpu = model.losses(&model.session(std::slice::from_ref(&gpu)).unwrap(), 3).unwrap();
-    let on_cpu = model.losses(&model.session(&[]).unwrap(), 3).unwrap();
+    let losses = |gpus: &[Arc<dyn Gpu>]| {
+        let session = model.session(gpus).expect("a session");
+        model.losses(&session, 3).expect("three steps")
+    };
+    let on_gpu = losses(std::slice::from_ref(&gpu));
+    let on_cpu = losses(&[]);
     for (got, want) in on_gpu.iter().zip(&on_cpu) {
         assert!((got - want).abs() < 1e-3 * want, "{on_gpu:?} {on_cpu:?}");
     }

@@ -11,9 +11,14 @@ use std::time::Instant;
 /// The estimate for an expensive node before it has run a few times.
 const FIRST_ESTIMATE: u32 = 100_000;
 
+/// What it costs to enqueue a kernel of a GPU, however much that computes.
+const ENQUEUE_NANOS: u64 = 5_000;
+
 /// What is known of the cost of a node.
 pub(crate) enum NodeCost {
     Cheap,
+    /// It enqueues work on a GPU.
+    Enqueues,
     /// However long it took so far, the next time it may wait for a file.
     Expensive,
     /// A moving average.
@@ -21,7 +26,11 @@ pub(crate) enum NodeCost {
 }
 
 impl NodeCost {
-    pub fn of(node: &Node) -> NodeCost {
+    /// The cost of a node, `on_gpu` if a GPU computes it.
+    pub fn of(node: &Node, on_gpu: bool) -> NodeCost {
+        if on_gpu && !node.op.does_io {
+            return NodeCost::Enqueues;
+        }
         if node.op.cost != OpCost::Expensive {
             return NodeCost::Cheap;
         }
@@ -38,6 +47,7 @@ impl NodeCost {
     pub fn nanos(&self, bytes: usize) -> u64 {
         match self {
             NodeCost::Cheap => node_nanos(bytes),
+            NodeCost::Enqueues => ENQUEUE_NANOS,
             NodeCost::Expensive => u64::MAX,
             NodeCost::Measured(nanos) => {
                 u64::from(nanos.load(Ordering::Relaxed)).max(node_nanos(bytes))
@@ -48,7 +58,7 @@ impl NodeCost {
     /// Whether a compute thread with more to do should give the node to another one.
     pub fn is_worth_a_thread(&self) -> bool {
         match self {
-            NodeCost::Cheap => false,
+            NodeCost::Cheap | NodeCost::Enqueues => false,
             NodeCost::Expensive => true,
             NodeCost::Measured(nanos) => u64::from(nanos.load(Ordering::Relaxed)) >= WAKE_NANOS,
         }
@@ -101,5 +111,6 @@ mod tests {
         assert!(!NodeCost::Cheap.is_worth_a_thread() && NodeCost::Expensive.is_worth_a_thread());
         assert_eq!(NodeCost::Expensive.nanos(0), u64::MAX);
         assert!(NodeCost::Cheap.nanos(0) < NodeCost::Cheap.nanos(1 << 20));
+        assert_eq!(NodeCost::Enqueues.nanos(0), NodeCost::Enqueues.nanos(1 << 30));
     }
 }

@@ -190,6 +190,7 @@ impl Plan {
                 NodeKind::Arg | NodeKind::Ret(_) => None,
                 _ => Some(make_kernel(node, &info, context)?),
             };
+            let on_gpu = info.device.gpu.is_some() && node.op.runs_on_gpu(&node.attrs);
             let controls = node.controls.len() as u32 + waits_for_reads[id.index()];
             // A result that is a reference is read when the step is over.
             let is_result = matches!(kind, NodeKind::Ret(_));
@@ -207,7 +208,7 @@ impl Plan {
                     _ => node.inputs.len() as u32 + controls,
                 },
                 kind,
-                cost: NodeCost::of(node),
+                cost: NodeCost::of(node, on_gpu),
                 does_io: node.op.does_io,
                 derefs: !is_result && variables.reads_alias(graph, id),
                 passes_ref: variables.is_alias(id),

@@ -43,7 +43,7 @@ where
                 }
             }
             for (to, sum) in c[row * n..(row + 1) * n].iter_mut().zip(sums) {
-                *to = narrow(sum);
+                *to = narrow(if gemm.accumulate { wide(*to) + sum } else { sum });
             }
         }
     }

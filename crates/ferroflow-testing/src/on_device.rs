@@ -33,7 +33,9 @@ impl DeviceRun {
         inputs: &[Value],
     ) -> Option<DeviceRun> {
         let takes_resources = types.0.iter().any(|port| port.dtype == DType::Resource);
-        if !op.runs_on_gpu(attrs) || takes_resources || op.is_stateful {
+        // A new kernel of a random op with a seed begins the same stream.
+        let is_seeded = attrs.int("seed").is_ok_and(|seed| seed != 0);
+        if !op.runs_on_gpu(attrs) || takes_resources || (op.is_stateful && !is_seeded) {
             return None;
         }
         let node = Node {

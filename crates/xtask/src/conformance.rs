@@ -54,6 +54,10 @@ pub struct Args {
     #[arg(long)]
     release: bool,
 
+    /// Give each server so many simulated GPUs, which compute most of the steps
+    #[arg(long, value_name = "N", conflicts_with = "interop")]
+    simulate_gpus: Option<u32>,
+
     /// Show the programs instead of running them
     #[arg(long)]
     list: bool,
@@ -77,25 +81,25 @@ pub fn run(args: &Args) -> Result {
     let mut options = selection(args);
     if args.list {
         options.push("--list".into());
-        return driver(&options);
+        return driver(&options, false);
     }
     options.extend(["--times".into(), args.times.to_string()]);
     options.extend(["--jobs".into(), jobs(args.jobs).to_string()]);
     match args.servers {
         Servers::Tf => options.extend(["--servers".into(), "tf".into()]),
         Servers::Ferroflow => {
-            options.extend(ferroflow_servers(Profile::new(args.release))?);
+            options.extend(ferroflow_servers(Profile::new(args.release), args.simulate_gpus)?);
         }
     }
-    judged(options)
+    judged(options, args.simulate_gpus.is_some())
 }
 
 /// Runs the programs of `cargo xtask check`.
 pub fn checked(profile: Profile) -> Result {
     let mut options = checked_selection();
     options.extend(["--jobs".into(), jobs(None).to_string()]);
-    options.extend(ferroflow_servers(profile)?);
-    judged(options)?;
+    options.extend(ferroflow_servers(profile, None)?);
+    judged(options, false)?;
     interop()
 }
 
@@ -111,10 +115,10 @@ fn interop() -> Result {
 }
 
 /// Runs the programs; after a failure the message names their logs.
-fn judged(mut options: Vec<String>) -> Result {
+fn judged(mut options: Vec<String>, has_gpus: bool) -> Result {
     let logs = paths::target().join("conformance");
     options.extend(["--keep-logs".into(), logs.display().to_string()]);
-    driver(&options).map_err(|Failure(why)| {
+    driver(&options, has_gpus).map_err(|Failure(why)| {
         let logs = paths::shown(&logs);
         Failure(format!(
             "{why}\nLogs: {logs}/PROGRAM/client.log, and one beside it for each server."
@@ -122,9 +126,13 @@ fn judged(mut options: Vec<String>) -> Result {
     })
 }
 
-fn driver(options: &[String]) -> Result {
-    let python = venv::python()?;
-    steps::run(Command::new(python).arg("conformance/run.py").args(options))
+/// `has_gpus` tells the programs that float ops run on GPUs.
+fn driver(options: &[String], has_gpus: bool) -> Result {
+    let mut command = Command::new(venv::python()?);
+    if has_gpus {
+        command.env("FFC_GPUS", "1");
+    }
+    steps::run(command.arg("conformance/run.py").args(options))
 }
 
 fn selection(args: &Args) -> Vec<String> {
@@ -146,8 +154,11 @@ fn selected(tiers: &[u32], max_tasks: Option<u32>) -> Vec<String> {
     tiers.chain(tasks).collect()
 }
 
-fn ferroflow_servers(profile: Profile) -> Result<[String; 4]> {
-    let command = paths::server_command(&binary::build(profile)?);
+fn ferroflow_servers(profile: Profile, simulated_gpus: Option<u32>) -> Result<[String; 4]> {
+    let mut command = paths::server_command(&binary::build(profile)?);
+    if let Some(n) = simulated_gpus {
+        command.push_str(&format!(" --simulate-gpus {n}"));
+    }
     Ok(["--servers".into(), "cmd".into(), "--server-cmd".into(), command])
 }
 

@@ -246,7 +246,7 @@ pub fn lead(args: &Args) -> Result<()> {
 fn compare(args: &Args, cluster: &Outcome, stop: &Stop) -> Result<()> {
     let replicas = if args.asynchronous { 1 } else { args.workers as i64 };
     let steps = (cluster.step - cluster.first_step) * replicas;
-    let alone = train(args, &Place::alone(), steps, None, stop, |_| {})?;
+    let alone = train(args, &Place::alone(Vec::new()), steps, None, stop, |_| {})?;
     if stop.is_set() {
         return Ok(());
     }
@@ -314,6 +314,7 @@ pub fn work(args: &Args) -> Result<()> {
         workers: args.workers,
         ps: args.ps,
         in_step: !args.asynchronous,
+        gpus: Vec::new(),
     };
     let stop = Stop::on_signal()?;
     let report = |point: &Point| println!("{}", point.to_json(task as usize));

@@ -6,6 +6,7 @@ use super::loss_chart;
 use super::model::{Built, Source, Trainer, build, trainer};
 use super::progress::{Point, Progress};
 use ferroflow::cluster::BackgroundServer;
+use ferroflow::gpu::Gpu;
 use ferroflow::prelude::*;
 use ferroflow::train::hooks::{NanGuard, StepCounter, StopAtStep, SummarySaver};
 use std::path::Path;
@@ -25,12 +26,14 @@ pub struct Place {
     pub workers: usize,
     pub ps: usize,
     pub in_step: bool,
+    /// GPUs of a process without a server.
+    pub gpus: Vec<Arc<dyn Gpu>>,
 }
 
 impl Place {
     /// One process without a cluster.
-    pub fn alone() -> Place {
-        Place { server: None, worker: 0, workers: 1, ps: 0, in_step: false }
+    pub fn alone(gpus: Vec<Arc<dyn Gpu>>) -> Place {
+        Place { server: None, worker: 0, workers: 1, ps: 0, in_step: false, gpus }
     }
 
     /// Runs `build` with variables on the parameter servers and the rest on this worker.
@@ -48,7 +51,10 @@ impl Place {
 
     fn open(&self, g: &Graph) -> Result<Session> {
         match &self.server {
-            None => Session::local(g),
+            None => {
+                let gpus = self.gpus.clone();
+                Session::local_with(g, &LocalOptions { gpus, ..LocalOptions::default() })
+            }
             Some(server) => {
                 // This session must not wait for the other workers.
                 let session = server.session(g, &["/job:ps", &self.device()])?;
@@ -71,9 +77,11 @@ pub struct Outcome {
 /// Trains in this process alone.
 pub fn local(args: &Args) -> Result<()> {
     let mut progress = Progress::new(args.json, args.steps(), 1);
-    progress.title(&format!("training {} in this process", args.what()));
+    let gpus = args.gpus()?;
+    let on = gpus.first().map_or(String::new(), |gpu| format!(" on {}", gpu.name()));
+    progress.title(&format!("training {} in this process{on}", args.what()));
     let stop = Stop::on_signal()?;
-    let (place, out) = (Place::alone(), args.out());
+    let (place, out) = (Place::alone(gpus), args.out());
     let outcome = train(args, &place, args.steps(), Some(&out), &stop, |point| {
         progress.show(0, point);
     })?;

@@ -151,6 +151,18 @@ fn a_stopped_job_continues_from_its_checkpoint() {
 }
 
 #[test]
+fn a_gpu_trains_in_one_process_and_its_checkpoint_continues_on_the_cpu() {
+    let dir = temporary("gpu");
+    let common = ["mlp", "--batch", "8", "--seed", "3"];
+    let on_gpu = ["--device", "gpu", "--simulate-gpu", "--steps", "4"];
+    let done = Job::start(&dir, &[&common[..], &on_gpu].concat()).summary();
+    assert_eq!(done["global_step"].as_i64(), Some(4), "{done}");
+    let done = Job::start(&dir, &[&common[..], &["--local", "--steps", "6"]].concat()).summary();
+    assert_eq!(done["resumed_from"].as_i64(), Some(4), "{done}");
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn a_job_can_be_stopped_before_its_first_step() {
     let dir = temporary("stopped-early");
     let job = Job::start(&dir, &["linear", "--steps", "100000000", "--workers", "2"]);

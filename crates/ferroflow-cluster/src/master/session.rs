@@ -12,7 +12,7 @@ use crate::worker::SessionState;
 use ferroflow_core::inline::may_read_nodes_inline;
 use ferroflow_core::{DeviceInfo, Error, QuotaShare, Result, err};
 use ferroflow_identity::{JobToken, PeerIdentity};
-use ferroflow_runtime::{SessionScope, TaskSession};
+use ferroflow_runtime::{SessionScope, Task, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,8 @@ impl MasterSession {
         let is_described = members.described.is_some();
         let mut found = discover(&peers, master.options.session_timeout, is_described).await?;
         let others: Vec<Arc<DeviceInfo>> = found.split_off(1).into_iter().flatten().collect();
-        let own: Vec<Arc<DeviceInfo>> = found.into_iter().flatten().collect();
+        let own = found.into_iter().flatten().map(|device| with_gpu(device, &master.task));
+        let own: Vec<Arc<DeviceInfo>> = own.collect();
         let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
 
         let is_isolated = options.isolate_state || (is_described && !config.shares_described_state);
@@ -180,5 +181,14 @@ impl MasterSession {
             join_all(tasks.peers.iter().map(|peer| peer.delete_session(&tasks.handle))).await;
         });
         let _ = tokio::time::timeout(CLOSE_LIMIT, telling).await;
+    }
+}
+
+/// A device of this task, as it described itself, with the GPU that it stands for.
+fn with_gpu(device: Arc<DeviceInfo>, task: &Task) -> Arc<DeviceInfo> {
+    let own = task.devices.iter().find(|own| own.incarnation == device.incarnation);
+    match own.and_then(|own| own.gpu.clone()) {
+        Some(gpu) => Arc::new(DeviceInfo { gpu: Some(gpu), ..DeviceInfo::clone(&device) }),
+        None => device,
     }
 }

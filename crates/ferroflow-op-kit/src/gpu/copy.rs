@@ -67,6 +67,44 @@ pub fn gather(params: &Tensor, indices: &Tensor, sizes: GatherSizes, out: &Tenso
     gpu.launch(&Launch { function: gpu.load(&text, "gather")?, grid, block, args: &args })
 }
 
+const GATHER_ND: &str = r#"
+struct Pair { u64 a, b; };
+struct Tuple { i64 depth; i64 dims[8]; };
+extern "C" __global__ void gather_nd(i64 n, Tuple tuple, i64 inner, const Word *params,
+                                     const Index *indices, Word *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 row = 0;
+        bool is_inside = true;
+        for (int d = 0; d < (int)tuple.depth; d++) {
+            i64 at = (i64)indices[i / inner * tuple.depth + d];
+            is_inside = is_inside && 0 <= at && at < tuple.dims[d];
+            row = row * tuple.dims[d] + at;
+        }
+        Word zero = {};
+        out[i] = is_inside ? params[row * inner + i % inner] : zero;
+    }
+}
+"#;
+
+/// Copies the slices of `params` that tuples of indices name to `out`. The tuples index into the
+/// first dimensions, `dims`. One out of range gives zeros, as on TensorFlow's GPUs.
+pub fn gather_nd(params: &Tensor, indices: &Tensor, dims: &[usize], out: &Tensor) -> Result<()> {
+    let gpu = gpu_of_both(params, out)?;
+    let n = out.elements();
+    if n == 0 {
+        return Ok(());
+    }
+    let text = GATHER_ND
+        .replace("Word", c_width(params.dtype())?)
+        .replace("Index", super::c_type(indices.dtype())?);
+    let inner = params.elements() / dims.iter().product::<usize>();
+    let tuple = super::rows::tuple_arg(dims)?;
+    let (params, indices, to) = (address(params)?, address(indices)?, address(out)?);
+    let args = [length(n), tuple, length(inner), params, indices, to];
+    let (grid, block) = one_dimensional(n);
+    gpu.launch(&Launch { function: gpu.load(&text, "gather_nd")?, grid, block, args: &args })
+}
+
 /// The text of the kernels that move elements of `dtype`.
 pub fn text(dtype: DType) -> Result<String> {
     Ok(format!("{}{}", walk::TEXT, BODY.replace("Word", c_width(dtype)?)))

@@ -3,6 +3,7 @@
 use super::args::{joined, joined_partial, position};
 use super::gather::{Plan, gather};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuTypes};
 
 /// `indices` as slice numbers. A tensor of shape `dims` is cut into slices along as many dimensions
 /// as an index has. An index out of range is an error; `bad` words it from the position and the
@@ -55,7 +56,11 @@ fn gather_nd(ctx: &mut Ctx<'_>) -> Result<()> {
     );
     let shape = joined(&[outer, rest]);
     shape.checked_elements()?;
-    let mut out = ctx.alloc(params.dtype(), shape)?;
+    let mut out = params.alloc_beside(params.dtype(), shape)?;
+    if out.gpu().is_some() {
+        gpu::copy::gather_nd(params, indices, taken, &out)?;
+        return ctx.set(0, out);
+    }
     let numbers = slice_numbers(indices, taken, |at, index| {
         err!(
             InvalidArgument,
@@ -95,6 +100,8 @@ pub fn scattered<'g>(g: &GradientScope<'g>, dy: Term<'g>, shape: Term<'g>) -> Te
     g.call("ScatterNd", &[indices, dy, shape])
 }
 
+const ON_GPU: GpuTypes = &[("Tparams", gpu::MOVED), ("Tindices", gpu::INDEX)];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("GatherNd")
         .doc("The slices of a tensor that the index tuples name.")
@@ -104,6 +111,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tparams: type")
         .attr("Tindices: {int16, int32, int64}")
         .shape(gather_nd_shape)
+        .gpu(ON_GPU, |_| Ok(KernelBox::new(gather_nd)))
         .cpu_fn(gather_nd);
     c.gradient("GatherNd", |g, dy| {
         let shape = g.input(0).shape_as(g.input(1).dtype());

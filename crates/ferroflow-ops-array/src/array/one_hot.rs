@@ -3,6 +3,7 @@
 use super::args::joined;
 use super::walk::{self, by_width};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, c_width, length};
 
 /// The position of the new axis in the output, for indices of this rank.
 fn axis_of(axis: i64, rank: usize) -> Result<usize> {
@@ -15,26 +16,60 @@ fn axis_of(axis: i64, rank: usize) -> Result<usize> {
     Ok(if axis == -1 { rank } else { axis as usize })
 }
 
+/// Depth, position of the new axis, and shape of the output.
+fn checked(ctx: &Ctx<'_>, axis: i64) -> Result<(usize, usize, Shape)> {
+    let indices = ctx.input(0)?;
+    let axis = axis_of(axis, indices.rank())?;
+    for (i, name) in [(1, "depth"), (2, "on_value"), (3, "off_value")] {
+        let t = ctx.input(i)?;
+        ensure!(t.rank() == 0, InvalidArgument, "{name} must be a scalar, but got: {}", t.shape());
+    }
+    let depth = ctx.input(1)?.scalar_index()?;
+    ensure!(depth >= 0, InvalidArgument, "depth must be non-negative, got: {depth}");
+    let depth = depth as usize;
+    let shape = joined(&[&indices.shape()[..axis], &[depth], &indices.shape()[axis..]]);
+    shape.checked_elements()?;
+    Ok((depth, axis, shape))
+}
+
+const TEXT: &str = r#"
+struct Pair { u64 a, b; };
+extern "C" __global__ void one_hot(i64 n, i64 depth, i64 suffix, const Index *indices,
+                                   const Word *on, const Word *off, Word *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 before = i / suffix / depth, at = i / suffix % depth;
+        out[i] = (i64)indices[before * suffix + i % suffix] == at ? *on : *off;
+    }
+}
+"#;
+
+fn one_hot_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let axis = init.int("axis")?;
+    let text = TEXT
+        .replace("Word", c_width(init.dtype("T")?)?)
+        .replace("Index", c_type(init.dtype("TI")?)?);
+    let kernel = GpuKernel::new(text, "one_hot").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (depth, axis, shape) = checked(ctx, axis)?;
+        let (indices, on, off) = (ctx.input(0)?, ctx.input(2)?, ctx.input(3)?);
+        let suffix: usize = indices.shape()[axis..].iter().product();
+        let out = ctx.alloc_on_device(on.dtype(), shape)?;
+        let n = out.elements();
+        let (indices, on, off) = (address(indices)?, address(on)?, address(off)?);
+        let args = [length(n), length(depth), length(suffix), indices, on, off, address(&out)?];
+        kernel.over(ctx.gpu()?.as_ref(), n, &args)?;
+        ctx.set(0, out)
+    }))
+}
+
+const ON_GPU: GpuTypes =
+    &[("T", gpu::MOVED), ("TI", &[DType::UInt8, DType::Int8, DType::Int32, DType::Int64])];
+
 fn one_hot(init: &KernelInit<'_>) -> Result<KernelBox> {
     let axis = init.int("axis")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let indices = ctx.input(0)?;
-        let axis = axis_of(axis, indices.rank())?;
-        for (i, name) in [(1, "depth"), (2, "on_value"), (3, "off_value")] {
-            let t = ctx.input(i)?;
-            ensure!(
-                t.rank() == 0,
-                InvalidArgument,
-                "{name} must be a scalar, but got: {}",
-                t.shape()
-            );
-        }
-        let depth = ctx.input(1)?.scalar_index()?;
-        ensure!(depth >= 0, InvalidArgument, "depth must be non-negative, got: {depth}");
-        let depth = depth as usize;
-        let (on, off) = (ctx.input(2)?, ctx.input(3)?);
-        let shape = joined(&[&indices.shape()[..axis], &[depth], &indices.shape()[axis..]]);
-        shape.checked_elements()?;
+        let (depth, axis, shape) = checked(ctx, axis)?;
+        let (indices, on, off) = (ctx.input(0)?, ctx.input(2)?, ctx.input(3)?);
         let mut out = ctx.alloc(on.dtype(), shape)?;
         walk::fill(&mut out, off)?;
         let suffix: usize = indices.shape()[axis..].iter().product();
@@ -75,6 +110,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("TI: {uint8, int8, int32, int64} = DT_INT64")
         .shape(one_hot_shape)
+        .gpu(ON_GPU, one_hot_on_device)
+        .host_inputs(&["depth"])
         .cpu(one_hot);
     c.no_gradient(&["OneHot"]);
 }

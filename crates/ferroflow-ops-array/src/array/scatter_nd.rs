@@ -6,6 +6,7 @@ use super::walk::by_width;
 use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_graph::OpBuilder;
+use ferroflow_op_kit::gpu::{self, GpuTypes, rows::RowUpdate};
 
 /// The slices of a tensor that the updates change.
 pub(crate) struct Targets {
@@ -15,8 +16,9 @@ pub(crate) struct Targets {
     len: usize,
 }
 
-/// Checks that `indices` and `updates` fit a tensor of `shape`, and each other.
-pub(crate) fn targets(indices: &Tensor, updates: &Tensor, shape: &Shape) -> Result<Targets> {
+/// Checks that `indices` and `updates` fit a tensor of `shape`, and each other. Returns the number
+/// of indices that name a slice.
+fn checked_depth(indices: &Tensor, updates: &Tensor, shape: &Shape) -> Result<usize> {
     let (i, u) = (indices.shape(), updates.shape());
     for (name, s) in [("Indices", i), ("Updates", u)] {
         ensure!(
@@ -51,6 +53,12 @@ pub(crate) fn targets(indices: &Tensor, updates: &Tensor, shape: &Shape) -> Resu
         shape.rank(),
         u.rank()
     );
+    Ok(depth)
+}
+
+/// The slices of a tensor of `shape` that `updates` change.
+pub(crate) fn targets(indices: &Tensor, updates: &Tensor, shape: &Shape) -> Result<Targets> {
+    let depth = checked_depth(indices, updates, shape)?;
     let numbers = slice_numbers(indices, &shape[..depth], |at, index| {
         err!(InvalidArgument, "indices{at} = {index} does not index into shape {shape}")
     })?;
@@ -170,6 +178,47 @@ fn smaller<T: Real>(a: T, b: T) -> T {
     if b < a { b } else { a }
 }
 
+/// [`scatter_nd`] on a GPU.
+fn scatter_nd_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let dtype = init.dtype("T")?;
+    let add = RowUpdate::new(init, dtype, Some(sum_of(dtype)))?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (indices, updates, shape) = (ctx.input(0)?, ctx.input(1)?, ctx.input(2)?);
+        ensure!(shape.rank() == 1, InvalidArgument, "Shape must be a vector");
+        let shape = to_shape(&shape.to_indices()?)?;
+        let depth = checked_depth(indices, updates, &shape)?;
+        let out = updates.zeros_beside(dtype, shape.clone())?;
+        add.run(ctx.gpu()?, &out, indices, &shape[..depth], updates)?;
+        ctx.set(0, out)
+    }))
+}
+
+/// The kernel of the ops that change a copy of input 0, on a GPU.
+fn scattered_on_device(init: &KernelInit<'_>, formula: Option<&str>) -> Result<KernelBox> {
+    let update = RowUpdate::new(init, init.dtype("T")?, formula)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let mut out = ctx.take(0)?;
+        let (indices, updates) = (ctx.input(1)?, ctx.input(2)?);
+        let shape = out.shape().clone();
+        let depth = checked_depth(indices, updates, &shape)?;
+        if !out.is_unique() {
+            out = out.deep_copy()?;
+        }
+        update.run(ctx.gpu()?, &out, indices, &shape[..depth], updates)?;
+        ctx.set(0, out)
+    }))
+}
+
+/// Booleans are combined with `or`.
+fn sum_of(dtype: DType) -> &'static str {
+    if dtype == DType::Bool { "x || y" } else { "x + y" }
+}
+
+/// The types that are added on GPUs.
+const ADDED: GpuTypes = &[("T", gpu::NUMBERS_OR_BOOL), ("Tindices", gpu::INDEX)];
+const COMPARED: GpuTypes = &[("T", gpu::REALS), ("Tindices", gpu::INDEX)];
+const REPLACED: GpuTypes = &[("T", gpu::MOVED), ("Tindices", gpu::INDEX)];
+
 /// Starts the declaration of a `TensorScatter…` op.
 fn tensor_scatter<'c>(c: &'c mut Catalog, name: &str, what: &str) -> OpBuilder<'c> {
     c.op(&format!("TensorScatter{name}"))
@@ -191,6 +240,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tindices: {int16, int32, int64}")
         .shape(|c| Ok(vec![c.shape_from(2)]))
+        .gpu(ADDED, scatter_nd_on_device)
+        .host_inputs(&["shape"])
         .cpu(scatter_nd);
     c.op("TensorScatterUpdate")
         .doc("Its input with the slices that indices name replaced by the updates.")
@@ -201,14 +252,19 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tindices: {int16, int32, int64, uint16}")
         .shape(shape::same_as_input)
+        .gpu(REPLACED, |init| scattered_on_device(init, None))
         .cpu(|_| Ok(KernelBox::new(scattered(Targets::assign))));
     tensor_scatter(c, "Add", " with the updates added to")
+        .gpu(ADDED, |init| scattered_on_device(init, Some(sum_of(init.dtype("T")?))))
         .cpu(|init| Ok(KernelBox::new(scattered(adder(init)?))));
     tensor_scatter(c, "Sub", " with the updates subtracted from")
+        .gpu(COMPARED, |init| scattered_on_device(init, Some("x - y")))
         .cpu(per_dtype!(NUMBER, T => update::<T>(T::sub)));
     tensor_scatter(c, "Max", ", with the larger of it and the updates in")
+        .gpu(COMPARED, |init| scattered_on_device(init, Some("y > x ? y : x")))
         .cpu(per_dtype!(REAL, T => update::<T>(larger)));
     tensor_scatter(c, "Min", ", with the smaller of it and the updates in")
+        .gpu(COMPARED, |init| scattered_on_device(init, Some("y < x ? y : x")))
         .cpu(per_dtype!(REAL, T => update::<T>(smaller)));
     c.op("ScatterNdNonAliasingAdd")
         .doc("Its input with the updates added to the slices that indices name.")
@@ -219,6 +275,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, bool}")
         .attr("Tindices: {int32, int64}")
         .shape(shape::same_as_input)
+        .gpu(ADDED, |init| scattered_on_device(init, Some(sum_of(init.dtype("T")?))))
         .cpu(|init| Ok(KernelBox::new(scattered(adder(init)?))));
     c.gradient("ScatterNd", |g, dy| Ok(g.at(1, g.call("GatherNd", &[dy[0], g.input(0)]))));
     c.gradient("TensorScatterUpdate", |g, dy| {

@@ -2,6 +2,7 @@
 
 use super::args::{index_tensor, with_dim, with_partial_dim};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, length};
 use ferroflow_op_kit::parallel::for_rows2;
 use std::cmp::Ordering;
 
@@ -30,39 +31,113 @@ fn largest<T: Real>(row: &[T], k: usize, places: &mut Vec<u32>) {
     }
 }
 
-/// The kernel; `k` is an attribute in version 1 and an input in version 2.
+/// `k`, the columns of the input and the shape of the outputs. `k` is an attribute in version 1 and
+/// an input in version 2.
+fn checked(ctx: &Ctx<'_>, attr: Option<i64>) -> Result<(usize, usize, Shape)> {
+    let k = match attr {
+        Some(k) => k,
+        None => {
+            let k = ctx.input(1)?;
+            ensure!(k.rank() == 0, InvalidArgument, "k must be scalar, got shape {}", k.shape());
+            k.scalar_index()?
+        }
+    };
+    ensure!(k >= 0, InvalidArgument, "Need k >= 0, got {k}");
+    let x = ctx.input(0)?;
+    ensure!(x.rank() >= 1, InvalidArgument, "input must be >= 1-D, got shape {}", x.shape());
+    let axis = x.rank() - 1;
+    let cols = x.shape()[axis];
+    ensure!(
+        k <= cols as i64,
+        InvalidArgument,
+        "input must have at least k columns. Had {cols}, needed {k}"
+    );
+    ensure!(
+        cols <= u32::MAX as usize,
+        InvalidArgument,
+        "input has {cols} columns, more than can be numbered"
+    );
+    Ok((k as usize, cols, with_dim(x.shape(), axis, k as usize)))
+}
+
+/// One block for each row, which finds one element after the other.
+const TEXT: &str = r#"
+typedef WideOf<T>::type W;
+// Whether element `i`, `x`, comes before element `j`, `y`. NaN comes first, then the largest.
+__device__ inline bool is_before(W x, i64 i, W y, i64 j) {
+    if (j < 0) return true;
+    if ((x != x) != (y != y)) return x != x;
+    return x > y || (!(y > x) && i < j);
+}
+extern "C" __global__ void top_k(i64 rows, i64 cols, i64 k, const T *x, T *values, Index *indices) {
+    __shared__ i64 best[256];
+    for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+        const T *mine = x + row * cols;
+        i64 last = -1;
+        for (i64 n = 0; n < k; n++) {
+            i64 found = -1;
+            for (i64 i = threadIdx.x; i < cols; i += blockDim.x) {
+                W v = wide(mine[i]);
+                bool is_left = last < 0 || is_before(wide(mine[last]), last, v, i);
+                if (i == last || !is_left) continue;
+                if (is_before(v, i, found < 0 ? v : wide(mine[found]), found)) found = i;
+            }
+            best[threadIdx.x] = found;
+            __syncthreads();
+            for (int half = 128; half > 0; half /= 2) {
+                if ((int)threadIdx.x < half) {
+                    i64 a = best[threadIdx.x], b = best[threadIdx.x + half];
+                    if (a < 0 || (b >= 0 && is_before(wide(mine[b]), b, wide(mine[a]), a))) {
+                        best[threadIdx.x] = b;
+                    }
+                }
+                __syncthreads();
+            }
+            last = best[0];
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                values[row * k + n] = mine[last];
+                indices[row * k + n] = (Index)last;
+            }
+        }
+    }
+}
+"#;
+
+fn top_k_on_device(
+    init: &KernelInit<'_>,
+    attr: Option<i64>,
+    index_type: DType,
+) -> Result<KernelBox> {
+    let (t, index) = (c_type(init.dtype("T")?)?, c_type(index_type)?);
+    let text = format!("typedef {t} T;\ntypedef {index} Index;\n{TEXT}");
+    let kernel = GpuKernel::new(text, "top_k").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (k, cols, shape) = checked(ctx, attr)?;
+        let x = ctx.input(0)?;
+        let values = ctx.alloc_on_device(x.dtype(), shape.clone())?;
+        let indices = ctx.alloc_on_device(index_type, shape)?;
+        if values.elements() > 0 {
+            let rows = values.elements() / k;
+            let sizes = [length(rows), length(cols), length(k)];
+            let tensors = [address(x)?, address(&values)?, address(&indices)?];
+            let args: Vec<_> = sizes.into_iter().chain(tensors).collect();
+            let grid = [rows.min(1 << 20) as u32, 1, 1];
+            kernel.blocks(ctx.gpu()?.as_ref(), grid, [256, 1, 1], &args)?;
+        }
+        ctx.set(0, values)?;
+        ctx.set(1, indices)
+    }))
+}
+
+const ON_GPU: GpuTypes = gpu::REAL;
+const ON_GPU_V2: GpuTypes = &[("T", gpu::REALS), ("index_type", gpu::INDEX)];
+
+/// The kernel.
 fn top_k<T: Real>(attr: Option<i64>, index_type: DType) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let k = match attr {
-            Some(k) => k,
-            None => {
-                let k = ctx.input(1)?;
-                ensure!(
-                    k.rank() == 0,
-                    InvalidArgument,
-                    "k must be scalar, got shape {}",
-                    k.shape()
-                );
-                k.scalar_index()?
-            }
-        };
-        ensure!(k >= 0, InvalidArgument, "Need k >= 0, got {k}");
+        let (k, cols, shape) = checked(ctx, attr)?;
         let x = ctx.input(0)?;
-        ensure!(x.rank() >= 1, InvalidArgument, "input must be >= 1-D, got shape {}", x.shape());
-        let axis = x.rank() - 1;
-        let cols = x.shape()[axis];
-        ensure!(
-            k <= cols as i64,
-            InvalidArgument,
-            "input must have at least k columns. Had {cols}, needed {k}"
-        );
-        ensure!(
-            cols <= u32::MAX as usize,
-            InvalidArgument,
-            "input has {cols} columns, more than can be numbered"
-        );
-        let k = k as usize;
-        let shape = with_dim(x.shape(), axis, k);
         let mut values = ctx.alloc(x.dtype(), shape.clone())?;
         let mut indices = vec![0i64; shape.elements()];
         let from = x.as_slice::<T>()?;
@@ -203,6 +278,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: realnumbertype")
         .expensive()
         .shape(|c| top_k_shape(c, Some(c.attrs.int("k")?)))
+        .gpu(ON_GPU, |init| top_k_on_device(init, Some(init.int("k")?), DType::Int32))
         .cpu(per_dtype!(REAL, init, T => top_k::<T>(Some(init.int("k")?), DType::Int32)));
     c.op("TopKV2")
         .doc("The `k` largest elements of each row, and where they are.")
@@ -216,6 +292,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("index_type: {int16, int32, int64} = DT_INT32")
         .expensive()
         .shape(|c| top_k_shape(c, c.constant_ints(1).and_then(|k| k.first().copied())))
+        .gpu(ON_GPU_V2, |init| top_k_on_device(init, None, init.dtype("index_type")?))
+        .host_inputs(&["k"])
         .cpu(per_dtype!(REAL, init, T => top_k::<T>(None, init.dtype("index_type")?)));
     c.op("ApproxTopK")
         .doc("The `k` largest elements of each row, and where they are; exact on the CPU.")

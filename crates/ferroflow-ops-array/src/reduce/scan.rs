@@ -2,6 +2,7 @@
 
 use super::axes::around;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, length};
 use ferroflow_op_kit::parallel::for_rows;
 
 /// A running total along one dimension.
@@ -35,21 +36,7 @@ impl<T: Element, J: Fn(T, T) -> T> Scan<T, J> {
 
 impl<T: Element, J: Fn(T, T) -> T + Send + Sync> Kernel for Scan<T, J> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let axis = ctx.input(1)?;
-        ensure!(
-            axis.rank() == 0,
-            InvalidArgument,
-            "ScanOp: axis must be a scalar, not {}",
-            axis.shape()
-        );
-        let (axis, rank) = (axis.scalar_index()?, ctx.input(0)?.rank() as i64);
-        ensure!(
-            -rank <= axis && axis < rank,
-            InvalidArgument,
-            "ScanOp: Expected scan axis in the range [{}, {rank}), but got {axis}",
-            -rank
-        );
-        let axis = if axis < 0 { axis + rank } else { axis } as usize;
+        let axis = checked_axis(ctx)?;
         let mut y = ctx.take_or_copy(0)?;
         let (_, r, inner) = around(&y.shape().clone(), axis);
         if y.elements() > 0 {
@@ -59,6 +46,72 @@ impl<T: Element, J: Fn(T, T) -> T + Send + Sync> Kernel for Scan<T, J> {
         }
         ctx.set(0, y)
     }
+}
+
+/// The dimension that input 1 names.
+fn checked_axis(ctx: &Ctx<'_>) -> Result<usize> {
+    let axis = ctx.input(1)?;
+    ensure!(
+        axis.rank() == 0,
+        InvalidArgument,
+        "ScanOp: axis must be a scalar, not {}",
+        axis.shape()
+    );
+    let (axis, rank) = (axis.scalar_index()?, ctx.input(0)?.rank() as i64);
+    ensure!(
+        -rank <= axis && axis < rank,
+        InvalidArgument,
+        "ScanOp: Expected scan axis in the range [{}, {rank}), but got {axis}",
+        -rank
+    );
+    Ok(if axis < 0 { axis + rank } else { axis } as usize)
+}
+
+/// One thread for each running total. Steps are rounded to the type, as on the CPU.
+const TEXT: &str = r#"
+typedef WideOf<T>::type W;
+__device__ inline f64 log_add_exp(f64 a, f64 b) {
+    f64 high = a > b || a != a ? a : b, low = a > b || a != a ? b : a;
+    f64 infinity = (f64)from_bits(0x7f800000u);
+    if (high == -infinity || (high == infinity && low == low)) return high;
+    return high + log1p(exp(low - high));
+}
+extern "C" __global__ void scan(i64 n, i64 rows, i64 inner, const T *x, T *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 from = i / inner * rows * inner + i % inner;
+        W total = START;
+        for (i64 j = 0; j < rows; j++) {
+            i64 at = from + (REVERSE ? rows - 1 - j : j) * inner;
+            W x_ = wide(x[at]), next = wide(Narrow<T>::from(JOIN));
+            out[at] = Narrow<T>::from(EXCLUSIVE ? total : next);
+            total = next;
+        }
+    }
+}
+"#;
+
+/// [`Scan`] on a GPU, by a formula of `total` and `x_`.
+fn on_device(init: &KernelInit<'_>, start: &str, join: &str) -> Result<KernelBox> {
+    let (exclusive, reverse) = (init.bool("exclusive")?, init.bool("reverse")?);
+    let head = format!(
+        "typedef {} T;\n#define START {start}\n#define JOIN {join}\n#define EXCLUSIVE {exclusive}\n\
+         #define REVERSE {reverse}\n",
+        c_type(init.dtype("T")?)?
+    );
+    let kernel = GpuKernel::new(format!("{head}{TEXT}"), "scan").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let axis = checked_axis(ctx)?;
+        let x = ctx.input(0)?;
+        let (outer, rows, inner) = around(x.shape(), axis);
+        let out = ctx.alloc_on_device(x.dtype(), x.shape().clone())?;
+        if out.elements() > 0 {
+            let n = outer * inner;
+            let sizes = [length(n), length(rows), length(inner)];
+            let args: Vec<_> = sizes.into_iter().chain([address(x)?, address(&out)?]).collect();
+            kernel.over(ctx.gpu()?.as_ref(), n, &args)?;
+        }
+        ctx.set(0, out)
+    }))
 }
 
 /// `log(exp(a) + exp(b))` without overflow.
@@ -112,9 +165,12 @@ fn back(g: &GradientScope<'_>) -> Result<Attrs> {
     Ok(Attrs::new().with("exclusive", exclusive).with("reverse", !reverse))
 }
 
+const REAL: GpuTypes = gpu::REAL;
+
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! scans {
-        ($($op:literal, $doc:literal, $types:literal, $set:tt, $start:ident, $join:expr;)*) => {$(
+        ($($op:literal, $doc:literal, $types:literal, $set:tt, $start:ident, $join:expr,
+            $gpu:expr, $start_text:literal, $join_text:literal;)*) => {$(
             c.op($op)
                 .doc($doc)
                 .input("x: T")
@@ -125,6 +181,8 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr($types)
                 .attr("Tidx: {int32, int64} = DT_INT32")
                 .shape(shape::same_as_input)
+                .gpu($gpu, |init| on_device(init, $start_text, $join_text))
+                .host_inputs(&["axis"])
                 .cpu(per_dtype!($set, init, T => Scan::new(init, $start::<T>(), $join)?));
         )*};
     }
@@ -138,10 +196,13 @@ pub(crate) fn register(c: &mut Catalog) {
         T::from_f64(f64::NEG_INFINITY)
     }
     scans! {
-        "Cumsum", "Running sum along a dimension.", "T: numbertype", NUMBER, zero, Num::add;
-        "Cumprod", "Running product along a dimension.", "T: numbertype", NUMBER, one, Num::mul;
+        "Cumsum", "Running sum along a dimension.", "T: numbertype", NUMBER, zero, Num::add,
+            REAL, "W(0)", "total + x_";
+        "Cumprod", "Running product along a dimension.", "T: numbertype", NUMBER, one, Num::mul,
+            REAL, "W(1)", "total * x_";
         "CumulativeLogsumexp", "Logarithm of the running sum of exponentials along a dimension.",
-            "T: {bfloat16, half, float, double}", FLOAT, minus_infinity, log_add_exp;
+            "T: {bfloat16, half, float, double}", FLOAT, minus_infinity, log_add_exp,
+            gpu::FLOAT, "-(W)from_bits(0x7f800000u)", "(W)log_add_exp(total, x_)";
     }
     c.gradient("Cumsum", |g, dy| {
         let attrs = back(g)?;

@@ -1,6 +1,7 @@
 //! SegmentSum and similar ops over sorted segment ids; UnsortedSegmentSum and similar ops over
 //! unsorted ids.
 
+use super::segment_device::{SORTED, SegmentText, UNSORTED, sorted, unsorted};
 use crate::prelude::*;
 use ferroflow_core::RealElement;
 use ferroflow_op_kit::parallel::for_rows;
@@ -282,7 +283,7 @@ fn product_of_others<'g>(
 
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! segments {
-        ($($op:literal, $unsorted:literal, $doc:literal, $types:literal, $set:tt, $join:ident;)*) => {$(
+        ($($op:literal, $unsorted:literal, $doc:literal, $types:literal, $set:tt, $join:ident, $gpu:ident;)*) => {$(
             c.op($op)
                 .doc(concat!($doc, " of the rows with the same id; ids are sorted."))
                 .input("data: T")
@@ -291,6 +292,8 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr($types)
                 .attr("Tindices: {int32, int64}")
                 .shape(sorted_shape)
+                .gpu(SORTED, |init| sorted(init, SegmentText::$gpu))
+                .host_inputs(&["segment_ids"])
                 .cpu(per_dtype!($set, T => Join::<T>::$join()));
             if !$unsorted.is_empty() {
                 let indices = match $unsorted {
@@ -307,16 +310,18 @@ pub(crate) fn register(c: &mut Catalog) {
                     .attr(indices)
                     .attr("Tnumsegments: {int32, int64} = DT_INT32")
                     .shape(unsorted_shape)
+                    .gpu(UNSORTED, |init| unsorted(init, SegmentText::$gpu))
+                    .host_inputs(&["num_segments"])
                     .cpu(per_dtype!($set, T => Unsorted(Join::<T>::$join())));
             }
         )*};
     }
     segments! {
-        "SegmentSum", "UnsortedSegmentSum", "Sum", "T: numbertype", NUMBER, sum;
-        "SegmentProd", "UnsortedSegmentProd", "Product", "T: numbertype", NUMBER, prod;
-        "SegmentMax", "UnsortedSegmentMax", "Largest", "T: realnumbertype", REAL, max;
-        "SegmentMin", "UnsortedSegmentMin", "Smallest", "T: realnumbertype", REAL, min;
-        "SegmentMean", "", "Mean", "T: numbertype", NUMBER, mean;
+        "SegmentSum", "UnsortedSegmentSum", "Sum", "T: numbertype", NUMBER, sum, SUM;
+        "SegmentProd", "UnsortedSegmentProd", "Product", "T: numbertype", NUMBER, prod, PROD;
+        "SegmentMax", "UnsortedSegmentMax", "Largest", "T: realnumbertype", REAL, max, MAX;
+        "SegmentMin", "UnsortedSegmentMin", "Smallest", "T: realnumbertype", REAL, min, MIN;
+        "SegmentMean", "", "Mean", "T: numbertype", NUMBER, mean, MEAN;
     }
     c.gradient("SegmentSum", |g, dy| Ok(g.only(rows(g, dy[0], g.input(1)))));
     c.gradient("SegmentMean", |g, dy| {

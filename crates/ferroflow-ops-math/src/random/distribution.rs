@@ -1,7 +1,10 @@
 //! Converts words of a stream to numbers of a distribution, and fills tensors with them.
 
+mod device;
+
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
+use ferroflow_op_kit::gpu::{self, GpuTypes};
 use ferroflow_op_kit::philox::{Philox, Singles, unit_f32, unit_f64};
 use parking_lot::Mutex;
 
@@ -101,6 +104,9 @@ fn box_muller_f64(w: [u32; 4]) -> [f64; 2] {
 
 /// Fills `out` from the start of `stream`. The result does not depend on the number of threads.
 pub(super) fn fill(which: Shaped, stream: Philox, out: &mut Tensor) -> Result<()> {
+    if out.gpu().is_some() {
+        return device::fill_on_device(which, stream, out);
+    }
     match (which, out.dtype()) {
         (Shaped::FullInt, DType::Int32 | DType::UInt32) => {
             let out: &mut [u32] = Movable::of_mut(out)?;
@@ -122,6 +128,19 @@ pub(super) fn fill(which: Shaped, stream: Philox, out: &mut Tensor) -> Result<()
     Ok(())
 }
 
+/// A tensor for random numbers, in the memory that the node's outputs are in.
+pub(super) fn alloc(ctx: &Ctx<'_>, dtype: DType, shape: Shape) -> Result<Tensor> {
+    match ctx.node().device.gpu {
+        Some(_) => ctx.alloc_on_device(dtype, shape),
+        None => ctx.alloc(dtype, shape),
+    }
+}
+
+/// The types of random numbers on GPUs.
+pub(super) const FLOATS_ON_GPU: GpuTypes = &[("dtype", gpu::FLOATS)];
+pub(super) const INTEGERS_ON_GPU: GpuTypes =
+    &[("dtype", &[DType::Int64, DType::UInt32, DType::UInt64])];
+
 /// Whether [`fill`] supports the dtype.
 pub(super) fn can_fill(which: Shaped, dtype: DType) -> bool {
     use DType::*;
@@ -133,6 +152,9 @@ pub(super) fn can_fill(which: Shaped, dtype: DType) -> bool {
 
 /// Fills `out`, of int32 or int64, with integers in `low..high`.
 pub(super) fn fill_range(stream: Philox, low: i64, high: i64, out: &mut Tensor) -> Result<()> {
+    if out.gpu().is_some() {
+        return device::fill_range_on_device(stream, low, high, out);
+    }
     match out.dtype() {
         DType::Int32 => {
             let range = std::cmp::max((high as u32).wrapping_sub(low as u32), 1);

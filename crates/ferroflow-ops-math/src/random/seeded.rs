@@ -1,7 +1,7 @@
 //! RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: streams from the `seed`
 //! attributes that continue from step to step.
 
-use super::distribution::{Shaped, can_fill, fill, fill_range};
+use super::distribution::{FLOATS_ON_GPU, Shaped, alloc, can_fill, fill, fill_range};
 use super::{bounds, wanted_shape};
 use crate::prelude::*;
 use ferroflow_op_kit::philox::SharedPhilox;
@@ -14,7 +14,7 @@ struct Seeded {
 
 impl Kernel for Seeded {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let mut out = ctx.alloc(self.dtype, wanted_shape(ctx.input(0)?)?)?;
+        let mut out = alloc(ctx, self.dtype, wanted_shape(ctx.input(0)?)?)?;
         fill(self.which, self.stream.reserve_outputs(out.elements()), &mut out)?;
         ctx.set(0, out)
     }
@@ -38,13 +38,18 @@ struct RandomUniformInt {
 impl Kernel for RandomUniformInt {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let shape = wanted_shape(ctx.input(0)?)?;
-        let mut out = ctx.alloc(self.dtype, shape)?;
+        let mut out = alloc(ctx, self.dtype, shape)?;
         if out.elements() > 0 {
             let (low, high) = bounds(ctx, 1, 2)?;
             fill_range(self.stream.reserve_outputs(out.elements()), low, high, &mut out)?;
         }
         ctx.set(0, out)
     }
+}
+
+fn uniform_int(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let (dtype, stream) = (init.dtype("Tout")?, SharedPhilox::from_attrs(init)?);
+    Ok(KernelBox::new(RandomUniformInt { dtype, stream }))
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -67,6 +72,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: {int32, int64}")
             .stateful()
             .shape(shape::from_input_0)
+            .gpu(FLOATS_ON_GPU, make(which))
+            .host_inputs(&["shape"])
             .cpu(make(which));
     }
     c.op("RandomUniformInt")
@@ -81,10 +88,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {int32, int64}")
         .stateful()
         .shape(shape::from_input_0)
-        .cpu(|init| {
-            let (dtype, stream) = (init.dtype("Tout")?, SharedPhilox::from_attrs(init)?);
-            Ok(KernelBox::new(RandomUniformInt { dtype, stream }))
-        });
+        .gpu(&[("Tout", &[DType::Int64])], uniform_int)
+        .host_inputs(&["shape", "minval", "maxval"])
+        .cpu(uniform_int);
     c.no_gradient(&["RandomStandardNormal", "RandomUniform", "TruncatedNormal"]);
 }
 

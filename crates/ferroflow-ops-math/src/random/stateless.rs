@@ -1,8 +1,11 @@
 //! The Stateless* ops without parameters: the same seed always gives the same values.
 
-use super::distribution::{Shaped, can_fill, fill, fill_range};
+use super::distribution::{
+    FLOATS_ON_GPU, INTEGERS_ON_GPU, Shaped, alloc, can_fill, fill, fill_range,
+};
 use super::{bounds, wanted_shape};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::GpuTypes;
 use ferroflow_op_kit::philox::Philox;
 
 const PHILOX: i32 = 1;
@@ -93,7 +96,7 @@ fn shaped(from: From, which: Shaped) -> impl Fn(&KernelInit<'_>) -> Result<Kerne
         }
         Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
             let stream = from.stream(ctx)?;
-            let mut out = ctx.alloc(dtype, wanted_shape(ctx.input(0)?)?)?;
+            let mut out = alloc(ctx, dtype, wanted_shape(ctx.input(0)?)?)?;
             fill(which, stream, &mut out)?;
             ctx.set(0, out)
         }))
@@ -108,7 +111,7 @@ fn ranged(from: From) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
         }
         Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
             let stream = from.stream(ctx)?;
-            let mut out = ctx.alloc(dtype, wanted_shape(ctx.input(0)?)?)?;
+            let mut out = alloc(ctx, dtype, wanted_shape(ctx.input(0)?)?)?;
             if out.elements() > 0 {
                 let first = 1 + from.inputs();
                 let (low, high) = bounds(ctx, first, first + 1)?;
@@ -135,6 +138,9 @@ fn key_counter_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     shapes.resize(c.outputs, PartialShape::scalar());
     Ok(shapes)
 }
+
+/// `int32` stays in host memory.
+const RANGED_ON_GPU: GpuTypes = &[("dtype", &[DType::Int64])];
 
 pub(crate) fn register(c: &mut Catalog) {
     register_shaped(c);
@@ -195,6 +201,8 @@ fn register_shaped(c: &mut Catalog) {
             .attr("T: {int32, int64} = DT_INT32")
             .attr("Tseed: {int32, int64} = DT_INT64")
             .shape(shape::from_input_0)
+            .gpu(FLOATS_ON_GPU, shaped(From::Seed, which))
+            .host_inputs(&["shape", "seed"])
             .cpu(shaped(From::Seed, which));
         c.op(&format!("{op}V2"))
             .doc(&doc.replace("a seed", "a key and counter"))
@@ -206,6 +214,8 @@ fn register_shaped(c: &mut Catalog) {
             .attr("dtype: {half, bfloat16, float, double} = DT_FLOAT")
             .attr("Tshape: {int32, int64} = DT_INT32")
             .shape(shape::from_input_0)
+            .gpu(FLOATS_ON_GPU, shaped(From::Key, which))
+            .host_inputs(&["shape", "key", "counter", "alg"])
             .cpu(shaped(From::Key, which));
     }
 }
@@ -220,6 +230,8 @@ fn register_ints(c: &mut Catalog) {
         .attr("T: {int32, int64} = DT_INT32")
         .attr("Tseed: {int32, int64, uint32, uint64} = DT_INT64")
         .shape(shape::from_input_0)
+        .gpu(INTEGERS_ON_GPU, shaped(From::Seed, Shaped::FullInt))
+        .host_inputs(&["shape", "seed"])
         .cpu(shaped(From::Seed, Shaped::FullInt));
     c.op("StatelessRandomUniformFullIntV2")
         .doc("Any integers of the type, from a key and counter.")
@@ -231,6 +243,8 @@ fn register_ints(c: &mut Catalog) {
         .attr("dtype: {int32, int64, uint32, uint64} = DT_UINT64")
         .attr("Tshape: {int32, int64} = DT_INT32")
         .shape(shape::from_input_0)
+        .gpu(INTEGERS_ON_GPU, shaped(From::Key, Shaped::FullInt))
+        .host_inputs(&["shape", "key", "counter", "alg"])
         .cpu(shaped(From::Key, Shaped::FullInt));
     c.op("StatelessRandomUniformInt")
         .doc("Integers uniform in [minval, maxval), from a seed.")
@@ -243,6 +257,8 @@ fn register_ints(c: &mut Catalog) {
         .attr("T: {int32, int64}")
         .attr("Tseed: {int32, int64} = DT_INT64")
         .shape(shape::from_input_0)
+        .gpu(RANGED_ON_GPU, ranged(From::Seed))
+        .host_inputs(&["shape", "seed", "minval", "maxval"])
         .cpu(ranged(From::Seed));
     c.op("StatelessRandomUniformIntV2")
         .doc("Integers uniform in [minval, maxval), from a key and counter.")
@@ -256,6 +272,8 @@ fn register_ints(c: &mut Catalog) {
         .attr("dtype: {int32, int64, uint32, uint64}")
         .attr("Tshape: {int32, int64} = DT_INT32")
         .shape(shape::from_input_0)
+        .gpu(RANGED_ON_GPU, ranged(From::Key))
+        .host_inputs(&["shape", "key", "counter", "alg", "minval", "maxval"])
         .cpu(ranged(From::Key));
 }
 

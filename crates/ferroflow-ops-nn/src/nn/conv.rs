@@ -2,6 +2,8 @@
 //! these, patches of the input are gathered into small panels, which stay in the cache, and
 //! multiplied with the filter. The whole input is never unrolled.
 
+pub(super) mod device;
+
 use super::direct::{Direct, turned, turned_filter};
 use super::window::Axis;
 use ferroflow_core::ComputePool;
@@ -24,12 +26,12 @@ const PANEL: usize = 256 << 10;
 
 impl Conv {
     /// Elements of one input image.
-    fn image(&self) -> usize {
+    pub(super) fn image(&self) -> usize {
         self.axes.iter().map(|a| a.input).product::<usize>() * self.in_channels
     }
 
     /// Positions of one output image.
-    fn positions(&self) -> usize {
+    pub(super) fn positions(&self) -> usize {
         self.axes.iter().map(|a| a.output).product()
     }
 
@@ -47,7 +49,7 @@ impl Conv {
     }
 
     /// Whether each patch is one pixel of the input.
-    fn is_pointwise(&self) -> bool {
+    pub(super) fn is_pointwise(&self) -> bool {
         self.groups == 1 && self.axes.iter().all(Axis::is_identity)
     }
 

@@ -1,10 +1,12 @@
 //! Conv2D, Conv3D and their gradients.
 
 use super::conv::Conv;
+use super::conv::device::{ConvOnDevice, reordered_on_device};
 use super::window::{Layout, Sliding, channels_last, from_channels_last, three};
 use crate::prelude::*;
 use ferroflow_core::Epilogue;
 use ferroflow_graph::OpBuilder;
+use ferroflow_op_kit::gpu;
 use ferroflow_ops_math::linalg::gemm::{Finisher, Product};
 
 /// The type that a convolution is computed in: halves use single precision.
@@ -223,7 +225,8 @@ impl<T: ConvElement> Convolution<T> {
         Ok((y, finisher.is_some()))
     }
 
-    fn backprop_input(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+    /// The convolution whose input has a gradient, and the shape of that with channels last.
+    fn input_conv(&self, ctx: &Ctx<'_>) -> Result<(Conv, Shape)> {
         let (filter, dy) = (ctx.input(1)?, ctx.input(2)?);
         self.check_rank("filter", filter.shape())?;
         self.check_rank("out_backprop", dy.shape())?;
@@ -251,6 +254,13 @@ impl<T: ConvElement> Convolution<T> {
         let image = layout.to_last(&Shape::from_dims(&sizes)?);
         let conv = self.conv(&image, filter.shape())?;
         self.check_gradient(&conv, &dy_shape)?;
+        Ok((conv, image))
+    }
+
+    fn backprop_input(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+        let (filter, dy) = (ctx.input(1)?, ctx.input(2)?);
+        let (conv, image) = self.input_conv(ctx)?;
+        let layout = self.sliding.layout;
         let dy = T::widened(&reordered(dy, layout, true)?)?;
         let filter = T::widened(filter)?;
         let mut dx = Tensor::alloc(<T::Wide as Element>::DTYPE, image)?;
@@ -258,7 +268,8 @@ impl<T: ConvElement> Convolution<T> {
         Ok(dx)
     }
 
-    fn backprop_filter(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+    /// The convolution whose filter has a gradient, and the shape of the filter.
+    fn filter_conv(&self, ctx: &Ctx<'_>) -> Result<(Conv, Shape)> {
         let (x, dy) = (ctx.input(0)?, ctx.input(2)?);
         self.check_rank("input", x.shape())?;
         self.check_rank("out_backprop", dy.shape())?;
@@ -267,6 +278,13 @@ impl<T: ConvElement> Convolution<T> {
         self.check_rank(&format!("{}: filter", self.op().replace("Back", "CustomBack")), &shape)?;
         let conv = self.conv(&layout.to_last(x.shape()), &shape)?;
         self.check_gradient(&conv, &layout.to_last(dy.shape()))?;
+        Ok((conv, shape))
+    }
+
+    fn backprop_filter(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+        let (x, dy) = (ctx.input(0)?, ctx.input(2)?);
+        let (conv, shape) = self.filter_conv(ctx)?;
+        let layout = self.sliding.layout;
         let x = T::widened(&reordered(x, layout, true)?)?;
         let dy = T::widened(&reordered(dy, layout, true)?)?;
         let mut df = Tensor::alloc(<T::Wide as Element>::DTYPE, shape)?;
@@ -296,6 +314,47 @@ impl<T: ConvElement> Kernel for Convolution<T> {
         ctx.set(0, T::narrowed(out)?)?;
         Ok(is_finished)
     }
+}
+
+/// The kernel on a GPU.
+fn on_device(
+    init: &KernelInit<'_>,
+    part: Part,
+    spatial: usize,
+    sizes_as_shape: bool,
+) -> Result<KernelBox> {
+    let dtype = init.dtype("T")?;
+    // The checks do not depend on the type.
+    let node = Convolution::<f32>::new(init, part, spatial, sizes_as_shape)?;
+    let kernels = ConvOnDevice::new(dtype)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let layout = node.sliding.layout;
+        let last = |i: usize| reordered_on_device(ctx.input(i)?, layout, true);
+        let out = match part {
+            Part::Output => {
+                let (x, filter) = (ctx.input(0)?, ctx.input(1)?);
+                node.check_rank("input", x.shape())?;
+                node.check_rank("filter", filter.shape())?;
+                let conv = node.conv(&layout.to_last(x.shape()), filter.shape())?;
+                let y = ctx.alloc_on_device(dtype, node.output_shape(&conv))?;
+                kernels.forward(&conv, &last(0)?, filter, &y)?;
+                reordered_on_device(&y, layout, false)?
+            }
+            Part::Input => {
+                let (conv, image) = node.input_conv(ctx)?;
+                let dx = ctx.alloc_on_device(dtype, image)?;
+                kernels.of_input(&conv, ctx.input(1)?, &last(2)?, &dx)?;
+                reordered_on_device(&dx, layout, false)?
+            }
+            Part::Filter => {
+                let (conv, shape) = node.filter_conv(ctx)?;
+                let df = ctx.alloc_on_device(dtype, shape)?;
+                kernels.of_filter(&conv, &last(0)?, &last(2)?, &df)?;
+                df
+            }
+        };
+        ctx.set(0, out)
+    }))
 }
 
 /// Output shape of a convolution over `spatial` dimensions.
@@ -417,12 +476,15 @@ fn register_2d(c: &mut Catalog) {
         .input("filter: T")
         .output("output: T")
         .attr("T: {half, bfloat16, float, double, int32}");
-    conv2d_attrs!(op).flops(flops).takes_epilogue().shape(|c| conv_shape(c, 2, false)).cpu(
-        conv_kernel!(
+    conv2d_attrs!(op)
+        .flops(flops)
+        .takes_epilogue()
+        .shape(|c| conv_shape(c, 2, false))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Output, 2, false))
+        .cpu(conv_kernel!(
             [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
             Output, 2, false
-        ),
-    );
+        ));
     let op = c
         .op("Conv2DBackpropInput")
         .doc("Gradient of Conv2D for its input.")
@@ -431,10 +493,15 @@ fn register_2d(c: &mut Catalog) {
         .input("out_backprop: T")
         .output("output: T")
         .attr("T: {half, bfloat16, float, double, int32}");
-    conv2d_attrs!(op).flops(flops_of_input).shape(shape_in(0, 4)).cpu(conv_kernel!(
-        [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
-        Input, 2, true
-    ));
+    conv2d_attrs!(op)
+        .flops(flops_of_input)
+        .shape(shape_in(0, 4))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Input, 2, true))
+        .host_inputs(&["input_sizes"])
+        .cpu(conv_kernel!(
+            [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32],
+            Input, 2, true
+        ));
     let op = c
         .op("Conv2DBackpropFilter")
         .doc("Gradient of Conv2D for its filter.")
@@ -446,6 +513,8 @@ fn register_2d(c: &mut Catalog) {
     conv2d_attrs!(op)
         .flops(flops_of_filter)
         .shape(shape_in(1, 4))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Filter, 2, true))
+        .host_inputs(&["filter_sizes"])
         .cpu(conv_kernel!(FLOAT, Filter, 2, true));
 }
 
@@ -476,6 +545,7 @@ fn register_3d(c: &mut Catalog) {
         .flops(flops)
         .takes_epilogue()
         .shape(|c| conv_shape(c, 3, false))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Output, 3, false))
         .cpu(conv_kernel!(FLOAT, Output, 3, false));
     let of_input = "Gradient of Conv3D for its input.";
     let of_filter = "Gradient of Conv3D for its filter.";
@@ -483,19 +553,25 @@ fn register_3d(c: &mut Catalog) {
     op_3d(c, "Conv3DBackpropInput", of_input, &all, FIRST)
         .flops(flops_of_input)
         .shape(shape::same_as_input)
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Input, 3, false))
         .cpu(conv_kernel!(FLOAT, Input, 3, false));
     op_3d(c, "Conv3DBackpropFilter", of_filter, &all, FIRST)
         .flops(flops_of_filter)
         .shape(|c| Ok(vec![c.input(1)]))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Filter, 3, false))
         .cpu(conv_kernel!(FLOAT, Filter, 3, false));
     op_3d(c, "Conv3DBackpropInputV2", of_input, &["input_sizes: Tshape", all[1], all[2]], SECOND)
         .attr("Tshape: {int32, int64} = DT_INT32")
         .flops(flops_of_input)
         .shape(shape_in(0, 5))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Input, 3, true))
+        .host_inputs(&["input_sizes"])
         .cpu(conv_kernel!(FLOAT, Input, 3, true));
     op_3d(c, "Conv3DBackpropFilterV2", of_filter, &[all[0], "filter_sizes: int32", all[2]], SECOND)
         .flops(flops_of_filter)
         .shape(shape_in(1, 5))
+        .gpu(gpu::FLOAT, |init| on_device(init, Part::Filter, 3, true))
+        .host_inputs(&["filter_sizes"])
         .cpu(conv_kernel!(FLOAT, Filter, 3, true));
 }
 

@@ -1,9 +1,11 @@
 //! DepthwiseConv2dNative and its gradients: each channel is convolved separately.
 
+use super::conv::device::{axes_arg, reordered_on_device, text};
 use super::conv_ops::{ConvElement, conv_shape, reordered, shape_in};
 use super::window::{Axis, Sliding};
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
+use ferroflow_op_kit::gpu::{self, GpuKernel, address, length};
 use ferroflow_op_kit::parallel::for_rows;
 
 /// Sizes of a depthwise convolution with channels last.
@@ -258,9 +260,75 @@ impl<T: ConvElement> Kernel for DepthwiseConv<T> {
     }
 }
 
+/// The kernel on a GPU.
+fn on_device(init: &KernelInit<'_>, part: Part) -> Result<KernelBox> {
+    let dtype = init.dtype("T")?;
+    // The checks do not depend on the type.
+    let node = DepthwiseConv::<f32>::new(init, part)?;
+    let name = match part {
+        Part::Output => "depthwise",
+        Part::Input => "depthwise_input",
+        Part::Filter => "depthwise_filter",
+    };
+    let kernel = GpuKernel::new(text(dtype)?, name).loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let layout = node.sliding.layout;
+        let (first, last) = (ctx.input(0)?, ctx.input(if part == Part::Output { 0 } else { 2 })?);
+        ensure!(
+            last.rank() == 4 && (part == Part::Input || first.rank() == 4),
+            InvalidArgument,
+            "input must be 4-dimensional{}",
+            first.shape()
+        );
+        let image = match part {
+            Part::Input => layout.to_last(&first.to_shape()?),
+            _ => layout.to_last(first.shape()),
+        };
+        let filter = match part {
+            Part::Filter => ctx.input(1)?.to_shape()?,
+            _ => ctx.input(1)?.shape().clone(),
+        };
+        let d = node.sizes(&image, &filter)?;
+        let output = [d.batch, d.rows.output, d.cols.output, d.out_channels()];
+        if part != Part::Output {
+            node.check_gradient(&d, &layout.to_last(last.shape()))?;
+        }
+        let shape = match part {
+            Part::Output => Shape::from(output),
+            Part::Input => image,
+            Part::Filter => filter,
+        };
+        let gpu = ctx.gpu()?;
+        let out = ctx.alloc_on_device(dtype, shape)?;
+        let n = out.elements();
+        let last = reordered_on_device(last, layout, true)?;
+        let axes = axes_arg(&[Axis::NONE, d.rows, d.cols]);
+        let sizes = [axes, length(d.channels), length(d.multiplier)];
+        if n > 0 && part == Part::Filter {
+            let x = reordered_on_device(first, layout, true)?;
+            let tensors = [address(&x)?, address(&last)?, address(&out)?];
+            let head = [length(n), length(d.batch)];
+            let args: Vec<_> = head.into_iter().chain(sizes).chain(tensors).collect();
+            let grid = [n.min(1 << 20) as u32, 1, 1];
+            kernel.blocks(gpu.as_ref(), grid, [256, 1, 1], &args)?;
+        } else if n > 0 {
+            let filter = ctx.input(1)?;
+            let tensors = match part {
+                Part::Output => [address(&last)?, address(filter)?, address(&out)?],
+                _ => [address(filter)?, address(&last)?, address(&out)?],
+            };
+            let args: Vec<_> = [length(n)].into_iter().chain(sizes).chain(tensors).collect();
+            kernel.over(gpu.as_ref(), n, &args)?;
+        }
+        let stored =
+            if part == Part::Filter { out } else { reordered_on_device(&out, layout, false)? };
+        ctx.set(0, stored)
+    }))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! depthwise {
-        ($op:literal, $doc:literal, [$($input:literal),*], $part:ident, $shape:expr) => {
+        ($op:literal, $doc:literal, [$($input:literal),*], $part:ident, $shape:expr, $sizes:expr) => {
             c.op($op)
                 .doc($doc)
                 $(.input($input))*
@@ -273,6 +341,8 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("dilations: list(int) = [1, 1, 1, 1]")
                 .expensive()
                 .shape($shape)
+                .gpu(gpu::FLOAT, |init| on_device(init, Part::$part))
+                .host_inputs($sizes)
                 .cpu(per_dtype!(FLOAT, init, T => DepthwiseConv::<T>::new(init, Part::$part)?));
         };
     }
@@ -281,21 +351,24 @@ pub(crate) fn register(c: &mut Catalog) {
         "Convolution of every channel with filters of its own.",
         ["input: T", "filter: T"],
         Output,
-        |c| conv_shape(c, 2, true)
+        |c| conv_shape(c, 2, true),
+        &[]
     );
     depthwise!(
         "DepthwiseConv2dNativeBackpropInput",
         "Gradient of DepthwiseConv2dNative for its input.",
         ["input_sizes: int32", "filter: T", "out_backprop: T"],
         Input,
-        shape_in(0, 4)
+        shape_in(0, 4),
+        &["input_sizes"]
     );
     depthwise!(
         "DepthwiseConv2dNativeBackpropFilter",
         "Gradient of DepthwiseConv2dNative for its filter.",
         ["input: T", "filter_sizes: int32", "out_backprop: T"],
         Filter,
-        shape_in(1, 4)
+        shape_in(1, 4),
+        &["filter_sizes"]
     );
     super::conv_ops::declare_gradients(
         c,

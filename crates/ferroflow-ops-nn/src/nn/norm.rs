@@ -1,5 +1,7 @@
 //! FusedBatchNorm and its gradient, in all versions.
 
+mod device;
+
 use super::conv_ops::reordered;
 use super::window::Layout;
 use crate::prelude::*;
@@ -32,16 +34,8 @@ fn channel_vector<'a>(
     when: &str,
     channels: usize,
 ) -> Result<&'a [f32]> {
-    let t = ctx.input(i)?;
-    ensure!(t.rank() == 1, InvalidArgument, "{name} must be 1-dimensional{}", t.shape());
-    ensure!(
-        t.elements() == channels,
-        InvalidArgument,
-        "{when}{name} must have the same number of elements as the channels of x, got {} and \
-         {channels}",
-        t.elements()
-    );
-    t.as_slice::<f32>()
+    device::check_vector(ctx, i, name, when, channels)?;
+    ctx.input(i)?.as_slice::<f32>()
 }
 
 struct FusedBatchNorm<T> {
@@ -321,7 +315,7 @@ fn second_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Ter
 
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! forward {
-        ($op:literal, $U:literal, [$($types:literal),*], $third:expr, $format:expr) => {{
+        ($op:literal, $U:literal, [$($types:literal),*], $third:expr, $format:expr, $gpu:expr) => {{
             let op = c
                 .op($op)
                 .doc("Normalises channels by their mean and variance, then scales and shifts them.")
@@ -343,23 +337,32 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("is_training: bool = true")
                 .expensive()
                 .shape(forward_shape)
+                .gpu($gpu, |init| device::batch_norm(init, false))
                 .cpu(per_dtype!(
                     [Half f16, BFloat16 bf16, Float f32],
                     init, T => FusedBatchNorm::<T>::new(init, false)?
                 ));
         }};
     }
-    forward!("FusedBatchNorm", "T", ["T: {float}"], false, FORMAT);
-    forward!("FusedBatchNormV2", "U", ["T: {half, bfloat16, float}", "U: {float}"], false, FORMAT);
+    forward!("FusedBatchNorm", "T", ["T: {float}"], false, FORMAT, device::ON_GPU);
+    forward!(
+        "FusedBatchNormV2",
+        "U",
+        ["T: {half, bfloat16, float}", "U: {float}"],
+        false,
+        FORMAT,
+        device::ON_GPU_V2
+    );
     forward!(
         "FusedBatchNormV3",
         "U",
         ["T: {half, bfloat16, float}", "U: {bfloat16, float}"],
         true,
-        ANY_FORMAT
+        ANY_FORMAT,
+        device::ON_GPU_V2
     );
     macro_rules! backward {
-        ($op:literal, $U:literal, $scale:literal, [$($types:literal),*], $outputs:expr, $format:expr) => {{
+        ($op:literal, $U:literal, $scale:literal, [$($types:literal),*], $outputs:expr, $format:expr, $gpu:expr) => {{
             let op = c
                 .op($op)
                 .doc("Gradient of batch normalisation.")
@@ -380,20 +383,30 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("is_training: bool = true")
                 .expensive()
                 .shape(backward_shape)
+                .gpu($gpu, |init| device::batch_norm(init, true))
                 .cpu(per_dtype!(
                     [Half f16, BFloat16 bf16, Float f32],
                     init, T => FusedBatchNorm::<T>::new(init, true)?
                 ));
         }};
     }
-    backward!("FusedBatchNormGrad", "T", "scale: T", ["T: {float}"], ["3", "4"], FORMAT);
+    backward!(
+        "FusedBatchNormGrad",
+        "T",
+        "scale: T",
+        ["T: {float}"],
+        ["3", "4"],
+        FORMAT,
+        device::ON_GPU
+    );
     backward!(
         "FusedBatchNormGradV2",
         "U",
         "scale: float",
         ["T: {half, bfloat16, float}", "U: {float}"],
         ["3", "4"],
-        FORMAT
+        FORMAT,
+        device::ON_GPU_V2
     );
     backward!(
         "FusedBatchNormGradV3",
@@ -401,7 +414,8 @@ pub(crate) fn register(c: &mut Catalog) {
         "scale: float",
         ["T: {half, bfloat16, float}", "U: {float}"],
         ["4", "5"],
-        ANY_FORMAT
+        ANY_FORMAT,
+        device::ON_GPU_V2
     );
     for (op, back) in [
         ("FusedBatchNorm", "FusedBatchNormGrad"),

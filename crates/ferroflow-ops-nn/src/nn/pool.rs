@@ -1,5 +1,7 @@
 //! Code that pools share: windows without dilation over images with channels last.
 
+pub(super) mod device;
+
 use super::window::{Axis, Layout, Padding, Sliding, padding_of, three};
 use crate::prelude::*;
 use ferroflow_graph::Attrs;

@@ -1,8 +1,10 @@
 //! AvgPool and AvgPool3D, with their gradients.
 
 use super::conv_ops::reordered;
+use super::pool::device::average;
 use super::pool::{Pool, PoolAttrs, pool_shape};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::parallel::for_rows;
 
 struct AvgPool<T> {
@@ -124,6 +126,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("T: {half, bfloat16, float, double}")
                 .expensive()
                 .shape(|c| pool_shape(c, $dims, 1))
+                .gpu(gpu::FLOAT, |init| average(init, $dims, false))
                 .cpu(per_dtype!(FLOAT, init, T => AvgPool::<T>::new(init, $dims, false)?));
             c.op($grad)
                 .doc(concat!("Gradient of ", $op, "."))
@@ -137,6 +140,8 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("T: {half, bfloat16, float, double}")
                 .expensive()
                 .shape(gradient_shape($rank))
+                .gpu(gpu::FLOAT, |init| average(init, $dims, true))
+                .host_inputs(&["orig_input_shape"])
                 .cpu(per_dtype!(FLOAT, init, T => AvgPool::<T>::new(init, $dims, true)?));
         };
     }

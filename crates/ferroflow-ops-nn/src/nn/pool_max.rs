@@ -1,8 +1,11 @@
 //! MaxPool, its variants and their gradients.
 
+use super::conv::device::reordered_on_device;
 use super::conv_ops::reordered;
+use super::pool::device::PoolKernels;
 use super::pool::{Pool, PoolAttrs, pool_shape};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuTypes};
 use ferroflow_op_kit::multiversion;
 use ferroflow_op_kit::parallel::{for_rows, for_rows2};
 use ferroflow_ops_array::reduce::segment::Lowest;
@@ -193,6 +196,84 @@ impl<T: Lowest> Kernel for MaxPool<T> {
         ctx.set(0, reordered(&out, layout, false)?)
     }
 }
+
+/// The kernel of [`MaxPool`] on a GPU.
+fn on_device(init: &KernelInit<'_>, part: Part, spatial: usize) -> Result<KernelBox> {
+    let attrs = PoolAttrs::new(init.attrs, spatial)?;
+    let dtype = init.dtype("T")?;
+    let kernels = PoolKernels::new(dtype)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let layout = attrs.layout;
+        let window = attrs.window(ctx, if part == Part::Output { 1 } else { 3 })?;
+        let x = ctx.input(0)?;
+        let pool = attrs.over(x.shape(), &window)?;
+        let shape = pool.output_shape(spatial);
+        let stored = layout.stored(&shape);
+        if part != Part::Output {
+            check_shape("orig_output", ctx.input(1)?.shape(), &stored)?;
+            let wanted = if part == Part::Grad { &stored } else { x.shape() };
+            check_shape("grad", ctx.input(2)?.shape(), wanted)?;
+        }
+        let x = reordered_on_device(x, layout, true)?;
+        let out = match part {
+            Part::Output => {
+                let y = ctx.alloc_on_device(dtype, shape)?;
+                kernels.largest(ctx, &pool, &x, Some(&y), None, 0)?;
+                y
+            }
+            Part::Grad if spatial == 3 => {
+                let best = ctx.alloc_on_device(dtype, shape)?;
+                kernels.largest(ctx, &pool, &x, Some(&best), None, 0)?;
+                let dy = reordered_on_device(ctx.input(2)?, layout, true)?;
+                let dx = ctx.alloc_on_device(dtype, x.shape().clone())?;
+                kernels.of_ties(ctx, &pool, [&x, &best, &dy], &dx)?;
+                dx
+            }
+            _ => {
+                let index = ctx.alloc_on_device(DType::Int64, shape.clone())?;
+                kernels.largest(ctx, &pool, &x, None, Some(&index), 0)?;
+                let grad = reordered_on_device(ctx.input(2)?, layout, true)?;
+                if part == Part::Grad {
+                    let dx = ctx.alloc_on_device(dtype, x.shape().clone())?;
+                    kernels.of_picked(ctx, &pool, &index, &grad, &dx)?;
+                    dx
+                } else {
+                    let out = ctx.alloc_on_device(dtype, shape)?;
+                    kernels.picked(ctx, &pool, &index, &grad, &out)?;
+                    out
+                }
+            }
+        };
+        let out = reordered_on_device(&out, layout, false)?;
+        ctx.set(0, out)
+    }))
+}
+
+/// The kernel of MaxPoolWithArgmax on a GPU.
+fn with_argmax_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let attrs = PoolAttrs::new(init.attrs, 2)?;
+    let (dtype, index_type) = (init.dtype("T")?, init.dtype("Targmax")?);
+    let through_batch = init.bool("include_batch_in_index")?;
+    let kernels = PoolKernels::new(dtype)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let x = ctx.input(0)?;
+        let pool = attrs.over(x.shape(), &attrs.window(ctx, 0)?)?;
+        let shape = pool.output_shape(2);
+        let y = ctx.alloc_on_device(dtype, shape.clone())?;
+        let index = ctx.alloc_on_device(DType::Int64, shape)?;
+        let image = if through_batch { pool.pixels() * pool.channels } else { 0 };
+        kernels.largest(ctx, &pool, x, Some(&y), Some(&index), image)?;
+        let index = match index_type {
+            DType::Int32 => kernels.narrow_index(ctx, &index)?,
+            _ => index,
+        };
+        ctx.set(0, y)?;
+        ctx.set(1, index)
+    }))
+}
+
+/// Images of `int32` stay on the host.
+const ON_GPU: GpuTypes = gpu::REAL;
 
 /// The gradient of a pool whose two-by-two windows do not overlap: each element belongs to one.
 fn grads_of_fours<T: Lowest>(pool: &Pool, x: &[T], grad: &[T], dx: &mut [T]) {
@@ -535,6 +616,14 @@ fn register_pools(c: &mut Catalog) {
     for PoolOp { name, doc, inputs, attrs, part, spatial } in POOLS {
         let op = c.op(name).doc(doc).inputs(inputs).output("output: T").attrs(attrs).expensive();
         let op = op.shape(part.shape(spatial));
+        let windows: &[&'static str] = match inputs.contains(&"ksize: int32") {
+            true => &["ksize", "strides"],
+            false => &[],
+        };
+        let op = op.gpu(if spatial == 2 { ON_GPU } else { gpu::FLOAT }, move |init| {
+            on_device(init, part, spatial)
+        });
+        let op = op.host_inputs(windows);
         if spatial == 2 {
             op.cpu(move |init| {
                 per_dtype!(REAL, init, T => MaxPool::<T>::new(init, part, 2)?)(init)
@@ -578,14 +667,19 @@ fn register_with_argmax(c: &mut Catalog) {
             Part::GradGrad,
         ),
     ] {
-        c.op(name)
+        let op = c
+            .op(name)
             .doc(doc)
             .inputs(inputs)
             .outputs(outputs)
             .attrs(&attrs)
             .expensive()
-            .shape(part.shape(2))
-            .cpu(move |init| per_dtype!(REAL, init, T => WithArgmax::<T>::new(init, part)?)(init));
+            .shape(part.shape(2));
+        let op = match part {
+            Part::Output => op.gpu(ON_GPU, with_argmax_on_device),
+            _ => op,
+        };
+        op.cpu(move |init| per_dtype!(REAL, init, T => WithArgmax::<T>::new(init, part)?)(init));
     }
 }
 

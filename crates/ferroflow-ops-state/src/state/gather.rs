@@ -3,6 +3,7 @@
 use super::scatter::{check_indices, position};
 use super::scatter_nd::offsets;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuTypes, copy::GatherSizes};
 use ferroflow_op_kit::handle::Target;
 use std::marker::PhantomData;
 
@@ -36,11 +37,16 @@ impl<T: Movable> Kernel for Gather<T> {
         let rows = params.shape()[batch];
         let row_dims = &params.shape()[batch + 1..];
         let shape: Vec<usize> = indices.shape().iter().chain(row_dims).copied().collect();
-        let mut out = ctx.alloc(params.dtype(), Shape::from(shape))?;
-        let at = indices.to_indices()?;
-        check_indices(&at, indices.shape(), rows)?;
+        let mut out = params.alloc_beside(params.dtype(), Shape::from(shape))?;
         let row: usize = row_dims.iter().product();
         let each: usize = indices.shape()[batch..].iter().product();
+        if out.gpu().is_some() {
+            let sizes = GatherSizes { outer: 1, rows, inner: row, picks: each };
+            gpu::copy::gather(&params, indices, sizes, &out)?;
+            return ctx.set(0, out);
+        }
+        let at = indices.to_indices()?;
+        check_indices(&at, indices.shape(), rows)?;
         if out.elements() > 0 {
             let from = T::of(&params)?;
             for (k, (to, &i)) in T::of_mut(&mut out)?.chunks_exact_mut(row).zip(&at).enumerate() {
@@ -73,7 +79,11 @@ impl<T: Movable> Kernel for GatherNd<T> {
         );
         let row_dims = &params.shape()[depth..];
         let shape: Vec<usize> = batch.iter().chain(row_dims).copied().collect();
-        let mut out = ctx.alloc(params.dtype(), Shape::from(shape))?;
+        let mut out = params.alloc_beside(params.dtype(), Shape::from(shape))?;
+        if out.gpu().is_some() {
+            gpu::copy::gather_nd(&params, indices, &params.shape()[..depth], &out)?;
+            return ctx.set(0, out);
+        }
         let places = offsets(indices, batch, depth, params.shape()).map_err(|(at, tuple)| {
             err!(
                 InvalidArgument,
@@ -94,6 +104,23 @@ impl<T: Movable> Kernel for GatherNd<T> {
     }
 }
 
+const ON_GPU: GpuTypes = &[("dtype", gpu::MOVED), ("Tindices", gpu::INDEX)];
+
+/// The kernel works in either memory; elements of a GPU are moved by their width.
+fn gather(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let make = per_width!("dtype", init, T => Gather::<T> {
+        target: Target::new(init, 0),
+        batch_dims: init.int("batch_dims")?,
+        of: PhantomData,
+    });
+    make(init)
+}
+
+fn gather_nd(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let make = per_width!("dtype", init, T => GatherNd::<T> { target: Target::new(init, 0), of: PhantomData });
+    make(init)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ResourceGather")
         .doc("Rows of a variable.")
@@ -107,11 +134,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::unknown)
-        .cpu(per_width!("dtype", init, T => Gather::<T> {
-            target: Target::new(init, 0),
-            batch_dims: init.int("batch_dims")?,
-            of: PhantomData,
-        }));
+        .gpu(ON_GPU, gather)
+        .cpu(gather);
     c.op("ResourceGatherNd")
         .doc("Slices of a variable.")
         .input("resource: resource")
@@ -122,10 +146,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .stateful()
         .reads_variables()
         .shape(shape::unknown)
-        .cpu(per_width!("dtype", init, T => GatherNd::<T> {
-            target: Target::new(init, 0),
-            of: PhantomData,
-        }));
+        .gpu(ON_GPU, gather_nd)
+        .cpu(gather_nd);
     c.gradient("ResourceGather", |g, dy| {
         if g.attrs().int("batch_dims")? != 0 {
             bail!(Unimplemented, "the gradient of ResourceGather with batch_dims is not defined");

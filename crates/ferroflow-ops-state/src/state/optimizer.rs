@@ -6,7 +6,7 @@
 
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
-use ferroflow_op_kit::gpu;
+use ferroflow_op_kit::gpu::{self, GpuTypes};
 use ferroflow_op_kit::handle::{Target, modify_all};
 use ferroflow_op_kit::multiversion;
 use parking_lot::Mutex;
@@ -183,6 +183,8 @@ impl Spec {
     }
 }
 
+const SPARSE_ON_GPU: GpuTypes = &[("T", gpu::FLOATS), ("Tindices", gpu::INDEX)];
+
 /// Declares the ops of an optimizer.
 pub(super) fn declare(
     c: &mut Catalog,
@@ -221,8 +223,9 @@ pub(super) fn declare(
             } else {
                 op.stateful().shape(shape::unknown)
             };
-            if spec.text.is_some() && !sparse {
-                op = op.gpu(gpu::FLOAT, move |init| device::apply(init, spec));
+            if spec.text.is_some() {
+                let types = if sparse { SPARSE_ON_GPU } else { gpu::FLOAT };
+                op = op.gpu(types, move |init| device::apply(init, spec));
             }
             op.expensive().cpu(kernel);
         }

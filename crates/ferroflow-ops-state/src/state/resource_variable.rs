@@ -65,7 +65,10 @@ fn read(ctx: &Ctx<'_>, i: usize, seen: &Seen<Variable>, dtype: DType) -> Result<
     let input = ctx.input(i)?;
     let found = seen.find(&ctx.step().resources, &Value::Tensor(input.clone()));
     let value = match found {
-        Ok(variable) => variable.snapshot().ok_or_else(|| "it has no value".to_string()),
+        Ok(variable) => {
+            variable.move_to(ctx.node().device.gpu.as_ref())?;
+            variable.snapshot().ok_or_else(|| "it has no value".to_string())
+        }
         Err(e) if e.code() == Code::NotFound => Err(e.message().to_string()),
         Err(e) => return Err(e),
     };

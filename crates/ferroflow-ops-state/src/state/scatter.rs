@@ -1,7 +1,8 @@
 //! ScatterAdd and similar ops: rows of a variable, named by indices, combined with rows of updates.
 
-use super::scatter_nd::scatter_nd;
+use super::scatter_nd::{checked_tuples, scatter_nd};
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuTypes, rows::RowUpdate};
 use ferroflow_op_kit::handle::Target;
 
 /// How elements are combined.
@@ -105,6 +106,68 @@ impl<T: Clone + Send + Sync + 'static> Kernel for Scatter<T> {
     }
 }
 
+/// The kernel on a GPU. Updates of one row are applied in their order; an index out of range names
+/// no row, as on TensorFlow's GPUs.
+fn on_device(init: &KernelInit<'_>, fold: Fold, nd: bool) -> Result<KernelBox> {
+    let dtype = init.dtype(if init.contains("T") { "T" } else { "dtype" })?;
+    let update = RowUpdate::new(init, dtype, fold.text(dtype))?;
+    let target = Target::new(init, 0);
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let variable = target.get(ctx)?;
+        let (indices, updates) = (ctx.take(1)?, ctx.take(2)?);
+        let gpu = ctx.gpu()?;
+        variable.modify(|params| {
+            ensure!(
+                params.dtype() == updates.dtype(),
+                InvalidArgument,
+                "Trying to update a {} variable with {}",
+                params.dtype(),
+                updates.dtype()
+            );
+            let shape = params.shape().clone();
+            let depth = match nd {
+                true => checked_tuples(&shape, &indices, &updates)?.1,
+                false => checked_rows(&shape, &indices, &updates).map(|_| 1)?,
+            };
+            if !params.is_unique() {
+                *params = params.deep_copy()?;
+            }
+            update.run(gpu, params, &indices, &shape[..depth], &updates)
+        })?;
+        target.pass_on(ctx, variable)
+    }))
+}
+
+impl Fold {
+    /// The formula on GPUs; `None` replaces elements.
+    fn text(self, dtype: DType) -> Option<&'static str> {
+        Some(match self {
+            Fold::Update => return None,
+            Fold::Add if dtype == DType::Bool => "x || y",
+            Fold::Sub if dtype == DType::Bool => "x != y",
+            Fold::Add => "x + y",
+            Fold::Sub => "x - y",
+            Fold::Mul => "x * y",
+            Fold::Div => "x / y",
+            Fold::Min => "smaller(x, y)",
+            Fold::Max => "larger(x, y)",
+        })
+    }
+
+    /// The types on GPUs, of an op whose type is in attribute `T` or `dtype`. Integers are not
+    /// divided there: a division by zero would go unseen.
+    fn types(self, by_ref: bool) -> GpuTypes {
+        match (self, by_ref) {
+            (Fold::Update, true) => &[("T", gpu::MOVED), ("Tindices", gpu::INDEX)],
+            (Fold::Update, false) => &[("dtype", gpu::MOVED), ("Tindices", gpu::INDEX)],
+            (Fold::Div, true) => &[("T", gpu::FLOATS), ("Tindices", gpu::INDEX)],
+            (Fold::Div, false) => &[("dtype", gpu::FLOATS), ("Tindices", gpu::INDEX)],
+            (_, true) => &[("T", gpu::REALS), ("Tindices", gpu::INDEX)],
+            (_, false) => &[("dtype", gpu::REALS), ("Tindices", gpu::INDEX)],
+        }
+    }
+}
+
 /// The kernel of an op whose type is in attribute `T` or `dtype`; `nd`: its indices are tuples.
 fn kernel(fold: Fold, nd: bool) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     macro_rules! dispatch {
@@ -133,19 +196,8 @@ fn scatter<T: Clone>(
     access: &Access<T>,
 ) -> Result<()> {
     let shape = params.shape().clone();
-    let Some((&rows, row_dims)) = shape.split_first() else {
-        bail!(InvalidArgument, "params must be at least 1-D, got shape {shape}");
-    };
+    let (rows, row_dims) = checked_rows(&shape, indices, updates)?;
     let spread = updates.rank() == 0;
-    let wanted = || indices.shape().iter().chain(row_dims);
-    ensure!(
-        spread || updates.shape().iter().eq(wanted()),
-        InvalidArgument,
-        "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got \
-         updates.shape {}, indices.shape {}, params.shape {shape}",
-        updates.shape(),
-        indices.shape()
-    );
     let at = indices.to_indices()?;
     check_indices(&at, indices.shape(), rows)?;
     let row: usize = row_dims.iter().product();
@@ -165,6 +217,29 @@ fn scatter<T: Clone>(
         at.iter().zip(updates.chunks_exact(row)).for_each(|(&i, update)| put(i, update));
     }
     Ok(())
+}
+
+/// Checks that `updates` has a row for each index, or one element for all of them. Returns the rows
+/// of a tensor of `shape` and the dimensions of a row.
+fn checked_rows<'a>(
+    shape: &'a Shape,
+    indices: &Tensor,
+    updates: &Tensor,
+) -> Result<(usize, &'a [usize])> {
+    let Some((&rows, row_dims)) = shape.split_first() else {
+        bail!(InvalidArgument, "params must be at least 1-D, got shape {shape}");
+    };
+    let spread = updates.rank() == 0;
+    let wanted = || indices.shape().iter().chain(row_dims);
+    ensure!(
+        spread || updates.shape().iter().eq(wanted()),
+        InvalidArgument,
+        "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got \
+         updates.shape {}, indices.shape {}, params.shape {shape}",
+        updates.shape(),
+        indices.shape()
+    );
+    Ok((rows, row_dims))
 }
 
 /// Refuses indices outside `0..limit`, saying where the first is.
@@ -224,6 +299,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("Tindices: {int32, int64}")
             .attr(locking)
             .shape(shape::same_as_input)
+            .gpu(fold.types(true), move |init| on_device(init, fold, false))
             .cpu(kernel(fold, false));
         let types = if matches!(fold, Fold::Update) { "type" } else { "numbertype" };
         c.op(&format!("ResourceScatter{name}"))
@@ -235,6 +311,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("Tindices: {int32, int64}")
             .stateful()
             .shape(shape::unknown)
+            .gpu(fold.types(false), move |init| on_device(init, fold, false))
             .cpu(kernel(fold, false));
         if matches!(fold, Fold::Mul | Fold::Div) {
             continue;
@@ -249,6 +326,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("Tindices: {int32, int64}")
             .attr(locking)
             .shape(shape::same_as_input)
+            .gpu(fold.types(true), move |init| on_device(init, fold, true))
             .cpu(kernel(fold, true));
         c.op(&format!("ResourceScatterNd{name}"))
             .doc("Combines slices of a variable with updates; tuples of indices name the slices.")
@@ -260,6 +338,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("use_locking: bool = true")
             .stateful()
             .shape(shape::unknown)
+            .gpu(fold.types(true), move |init| on_device(init, fold, true))
             .cpu(kernel(fold, true));
     }
     c.no_gradient(&[

@@ -3,14 +3,13 @@
 use super::scatter::{Access, position};
 use crate::prelude::*;
 
-/// Combines the slices of `params` that `indices` name with those of `updates`.
-pub(crate) fn scatter_nd<T: Clone>(
-    params: &mut Tensor,
+/// Checks that tuples of `indices` and `updates` fit a tensor of `shape`. Returns how many
+/// dimensions the tuples are over, and how many indices are in a tuple.
+pub(crate) fn checked_tuples(
+    shape: &Shape,
     indices: &Tensor,
     updates: &Tensor,
-    access: &Access<T>,
-) -> Result<()> {
-    let shape = params.shape().clone();
+) -> Result<(usize, usize)> {
     // A vector of indices is one of 1-tuples.
     let (batch, depth) = match indices.shape().split_last() {
         Some((&last, batch)) if !batch.is_empty() => (batch, last),
@@ -44,6 +43,19 @@ pub(crate) fn scatter_nd<T: Clone>(
         updates.rank(),
         updates.shape()
     );
+    Ok((n, depth))
+}
+
+/// Combines the slices of `params` that `indices` name with those of `updates`.
+pub(crate) fn scatter_nd<T: Clone>(
+    params: &mut Tensor,
+    indices: &Tensor,
+    updates: &Tensor,
+    access: &Access<T>,
+) -> Result<()> {
+    let shape = params.shape().clone();
+    let (n, depth) = checked_tuples(&shape, indices, updates)?;
+    let batch = &indices.shape()[..n];
     let places = offsets(indices, batch, depth, &shape).map_err(|(at, tuple)| {
         err!(
             InvalidArgument,

@@ -38,6 +38,7 @@ pub(super) fn matmul(init: &KernelInit<'_>) -> Result<KernelBox> {
             transpose_b,
             batch: 1,
             strides: [m * k, k * n, m * n],
+            accumulate: false,
         };
         run(ctx.gpu()?.as_ref(), &product, &out)?;
         ctx.set(0, out)
@@ -83,6 +84,7 @@ pub(super) fn batch_matmul(init: &KernelInit<'_>, broadcast: bool) -> Result<Ker
                 transpose_b,
                 batch,
                 strides,
+                accumulate: false,
             })
         };
         let gpu = ctx.gpu()?.as_ref();
