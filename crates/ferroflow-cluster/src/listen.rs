@@ -191,15 +191,13 @@ async fn serve(
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
 ) {
-    let is_link = greeted.is_link();
-    let Greeted { stream, caller, .. } = greeted;
-    if is_link {
-        if let Err(e) = link::serve(stream, &caller, &own, receiver).await {
-            tracing::debug!(peer = caller.address, "link ended: {e}");
-        }
-        return;
+    if !greeted.is_link() {
+        return hand_over(greeted, grpc).await;
     }
-    hand_over(Greeted { stream, caller, first }, grpc).await;
+    let Greeted { stream, caller, .. } = greeted;
+    if let Err(e) = link::serve(stream, &caller, &own, receiver).await {
+        tracing::debug!(peer = caller.address, "link ended: {e}");
+    }
 }
 
 /// Reads the first byte of a stream without consuming it.
