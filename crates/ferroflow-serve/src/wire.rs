@@ -4,6 +4,7 @@ mod config;
 mod examples;
 mod inference;
 mod metadata;
+mod tensors;
 mod warmup;
 
 pub(crate) use config::{batching_from_text, models_from_text, models_of_reload};

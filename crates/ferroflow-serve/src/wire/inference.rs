@@ -1,13 +1,13 @@
-//! Requests and answers of PredictionService. Tensors are read and written without copies.
+//! Requests and answers of PredictionService. Tensors of requests are read without copies.
 
 use super::examples::example_tensor;
+use super::tensors::typed_proto;
 use super::{ModelSpec, pb, read, spec_from_proto, spec_to_proto, write};
 use crate::inference::{Classes, Method};
 use bytes::Bytes;
 use ferroflow_cluster::rpc::Chunks;
 use ferroflow_core::{Result, Tensor, ensure};
-use ferroflow_graph::wire::{MessageReader, SegmentWriter};
-use prost::Message;
+use ferroflow_graph::wire::MessageReader;
 
 /// Calls a signature with tensors.
 pub(crate) struct PredictRequest {
@@ -43,13 +43,11 @@ pub(crate) struct PredictResponse<'a> {
 
 impl PredictResponse<'_> {
     pub fn encode(&self) -> Result<Chunks> {
-        let mut writer = SegmentWriter::new();
-        for (name, value) in &self.outputs {
-            writer.named_tensor(1, name, value)?;
-        }
-        let spec = spec_to_proto(self.name, self.version, self.signature);
-        writer.bytes(2, spec.encode_to_vec().into());
-        Ok(writer.finish().into_parts().into())
+        let output =
+            |(name, value): &(String, Tensor)| Ok((name.clone(), write(typed_proto(value)?)));
+        let outputs = self.outputs.iter().map(output).collect::<Result<_>>()?;
+        let model_spec = Some(spec_to_proto(self.name, self.version, self.signature));
+        Ok(write(pb::PredictResponse { outputs, model_spec }).into())
     }
 }
 

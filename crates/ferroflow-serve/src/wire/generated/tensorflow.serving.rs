@@ -354,7 +354,7 @@ impl ::prost::Name for ModelSpec {
         "type.googleapis.com/tensorflow.serving.ModelSpec".into()
     }
 }
-/// Its fields are read and written without this message, to save copies of tensors.
+/// Its fields are read without this message, to save copies of tensors.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PredictRequest {
     #[prost(message, optional, tag = "1")]
