@@ -63,7 +63,7 @@ fn graph() -> GraphDef {
         node("one", "Const", &[], WORKER, constant(Tensor::scalar(1f32))),
         node("v/init", "Assign", &["v", "one"], WORKER, float()),
         node("null", "AddV2", &["v", "one"], WORKER, float()),
-        node("large", "VariableV2", &[], PS, variable(PartialShape::from([ELEMENTS]))),
+        node("large", "VariableV2", &[], PS, variable(PartialShape::from([ELEMENTS as usize]))),
         node("dims", "Const", &[], PS, constant(Tensor::vector(&[ELEMENTS]))),
         node("two", "Const", &[], PS, constant(Tensor::scalar(2f32))),
         node("ones", "Fill", &["dims", "two"], PS, fill),
