@@ -161,6 +161,9 @@ class StepTest(unittest.TestCase):
     def test_an_interrupt_ends_a_step_that_waits(self):
         queue = ops.apply_op("FIFOQueueV2", None, [], {"component_types": [tf.float32]}).outputs[0]
         get = ops.apply_op("QueueDequeueV2", None, [queue], {"component_types": [tf.float32]})
+        # Jobs in the background of a shell start with this signal ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         with tf.Session() as sess:
             timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
             timer.start()
