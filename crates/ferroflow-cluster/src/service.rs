@@ -2,6 +2,7 @@
 
 use crate::drain::{Drain, leaving};
 use crate::error::to_status;
+use crate::examine::EXAMINE;
 use crate::link::{DataPath, Identity, VERSION};
 use crate::master::Master;
 use crate::messages::{
@@ -40,7 +41,10 @@ impl RpcService for Arc<TaskService> {
             let path = request.path().to_string();
             let caller = request.caller.clone();
             let Some(method) = path.strip_prefix("/tensorflow.") else {
-                return Err(RpcStatus::unknown_method(&path));
+                return match path.as_str() {
+                    EXAMINE => Ok(crate::examine::answer(request.body.len())),
+                    _ => Err(RpcStatus::unknown_method(&path)),
+                };
             };
             match method.split_once('/') {
                 Some(("MasterService", method)) => {
