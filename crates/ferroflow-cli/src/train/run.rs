@@ -21,7 +21,12 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Place {
     /// The server of this process to open a session on; `None` trains without a server.
     pub server: Option<BackgroundServer>,
+    /// The job of this worker: `worker` or `chief`.
+    pub job: String,
+    /// The number among all workers, the chief first.
     pub worker: usize,
+    /// The index in its job.
+    pub task: usize,
     pub workers: usize,
     pub ps: usize,
     pub in_step: bool,
@@ -30,7 +35,8 @@ pub struct Place {
 impl Place {
     /// One process without a cluster.
     pub fn alone() -> Place {
-        Place { server: None, worker: 0, workers: 1, ps: 0, in_step: false }
+        let job = "worker".into();
+        Place { server: None, job, worker: 0, task: 0, workers: 1, ps: 0, in_step: false }
     }
 
     /// Runs `build` with variables on the parameter servers and the rest on this worker.
@@ -43,7 +49,7 @@ impl Place {
     }
 
     fn device(&self) -> String {
-        format!("/job:worker/task:{}", self.worker)
+        format!("/job:{}/task:{}", self.job, self.task)
     }
 
     fn open(&self, g: &Graph) -> Result<Session> {
