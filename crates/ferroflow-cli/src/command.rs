@@ -6,8 +6,10 @@ mod bench;
 mod command_doc;
 mod credentials;
 mod devices;
+mod doctor;
 mod exec;
 mod inspect;
+mod k8s;
 mod launch;
 mod limit_flags;
 mod place;
@@ -36,12 +38,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Devices(devices::Args),
+    Doctor(Box<doctor::Args>),
     Inspect(inspect::Args),
-    Server(server::Args),
+    Server(Box<server::Args>),
     Serve(Box<serve::Args>),
     Run(run::Args),
     Exec(exec::Args),
     Certs(credentials::Args),
+    K8s(k8s::Args),
     Proxy(proxy::Args),
     Plan(plan::Args),
     Place(place::Args),
@@ -110,13 +114,15 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     }
     let result = match parsed(words).verb {
         Verb::Devices(args) => devices::run(args),
+        Verb::Doctor(args) => doctor::run(*args),
         Verb::Inspect(args) => inspect::run(args),
-        Verb::Server(args) => server::run(args),
+        Verb::Server(args) => server::run(*args),
         Verb::Serve(args) => serve::run(*args),
         Verb::Train(args) => train::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Exec(args) => exec::run(args),
         Verb::Certs(args) => credentials::run(args),
+        Verb::K8s(args) => k8s::run(args),
         Verb::Proxy(args) => proxy::run(args),
         Verb::ReduceServer(_) => run::summing::serve(),
         Verb::Plan(args) => plan::run(args),

@@ -27,6 +27,20 @@ pub struct CredentialArgs {
 }
 
 impl CredentialArgs {
+    /// The file with the private key, if the credentials are files.
+    pub fn key_file(&self) -> Option<PathBuf> {
+        let folder = self.credentials.clone().or_else(|| {
+            let given = std::env::var("FERROFLOW_CREDENTIALS").ok()?;
+            Some(PathBuf::from(given)).filter(|folder| folder.is_dir())
+        });
+        let beside = |certificate: &PathBuf| certificate.with_file_name("tls.key");
+        folder
+            .filter(|_| self.cert.is_none())
+            .map(|folder| folder.join("tls.key"))
+            .or_else(|| self.key.clone())
+            .or_else(|| self.cert.as_ref().map(beside))
+    }
+
     /// The credentials of the flags, or of the environment.
     pub fn load(&self) -> Result<Option<Credentials>> {
         if let Some(folder) = &self.credentials {

@@ -148,7 +148,60 @@ enum Serve {
     None,
 }
 
+/// A job without hosts, for a launcher that places processes itself.
+pub struct JobShape {
+    pub tasks: JobTasks,
+    /// Whether the command serves for the parameter servers, instead of the program.
+    pub serves_ps: bool,
+    /// Variables of -x.
+    pub env: Vec<(String, String)>,
+    pub port: Option<u16>,
+    pub insecure: bool,
+    pub program: Vec<String>,
+}
+
+/// The processes of a job.
+#[derive(Clone, Copy)]
+pub enum JobTasks {
+    Ranks(usize),
+    Cluster { ps: usize, workers: usize, chief: bool, evaluator: bool },
+}
+
 impl Args {
+    /// The job that these flags describe. Flags that only this launcher can obey are errors.
+    pub fn shape(&self) -> Result<JobShape> {
+        let absent = [
+            ("-H", self.hosts.is_some()),
+            ("--rsh", self.rsh.is_some()),
+            ("--servers", self.servers.is_some()),
+            ("--min-np", self.min_np.is_some()),
+            ("--max-np", self.max_np.is_some()),
+            ("--host-discovery-script", self.host_discovery_script.is_some()),
+            ("--serve all", self.serve == Serve::All),
+        ];
+        if let Some((flag, _)) = absent.iter().find(|(_, given)| *given) {
+            return Err(invalid(format!("{flag} has no meaning here: leave it out")));
+        }
+        let tasks = match (self.np, self.workers) {
+            (Some(np), _) if np > 0 => JobTasks::Ranks(np),
+            (None, Some(workers)) if workers > 0 => JobTasks::Cluster {
+                ps: self.ps.unwrap_or(1),
+                workers,
+                chief: self.chief,
+                evaluator: self.evaluator,
+            },
+            _ => return Err(invalid("give -np N or --workers W, at least 1".into())),
+        };
+        Ok(JobShape {
+            tasks,
+            serves_ps: self.serve == Serve::Ps,
+            env: environment::passed_on(&self.pass_on)?,
+            port: self.port,
+            insecure: self.insecure,
+            program: self.program.clone(),
+        })
+    }
+
     fn is_elastic(&self) -> bool {
         self.min_np.or(self.max_np).is_some() || self.host_discovery_script.is_some()
     }

@@ -62,6 +62,10 @@ pub struct Args {
     /// (as between TensorFlow tasks)
     #[arg(long, value_name = "PATH", default_value = "auto")]
     data_path: DataPath,
+    /// Address on which health probes are answered without TLS: HTTP /healthz and /readyz, and gRPC
+    /// health [default: $FERROFLOW_HEALTH, else none]
+    #[arg(long, value_name = "IP:PORT")]
+    health: Option<std::net::SocketAddr>,
     /// Compute threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -191,6 +195,7 @@ fn options(args: Args) -> Result<ServerOptions> {
     let options = ServerOptions::of(&TfConfig { cluster, job, task });
     Ok(ServerOptions {
         bind: args.bind.or(options.bind),
+        health: args.health.or(options.health),
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
         data_path: args.data_path,

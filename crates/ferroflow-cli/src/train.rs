@@ -13,6 +13,7 @@ pub use measure::measured;
 
 use crate::server::simulated_gpus;
 use clap::ValueEnum;
+use ferroflow::cluster::TfConfig;
 use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::{Code, Error, Result};
 use std::path::PathBuf;
@@ -22,11 +23,15 @@ use std::sync::Arc;
 ///
 /// Without flags: linear regression of y = 2x + 10 by one parameter server and two workers, which
 /// are processes on this machine and train synchronously. Writes a checkpoint, TensorBoard events
-/// and a loss chart to --out. The same command resumes from the checkpoint. Ctrl-C writes a
-/// checkpoint first.
+/// and a loss chart to --out. The same command resumes from the checkpoint. Ctrl-C and SIGTERM
+/// write a checkpoint first.
+///
+/// If TF_CONFIG names a task, this process is that task: so `ferroflow run`, Kubernetes and others
+/// spread the job over hosts. --out must then be a folder that the chief has whenever it starts.
 #[derive(clap::Args, Clone, Debug)]
 #[command(
-    after_help = "Examples:\n  ferroflow train\n  ferroflow train mlp --local\n  ferroflow train cnn --workers 2 --async"
+    after_help = "Examples:\n  ferroflow train\n  ferroflow train mlp --local\n  ferroflow train cnn --workers 2 --async\n  \
+    ferroflow run --ps 1 --workers 2 -H hosta:2,hostb:1 -- ferroflow train mlp --out /shared/mlp"
 )]
 pub struct Args {
     /// What to train
@@ -229,7 +234,14 @@ pub fn run(args: Args) -> Result<()> {
         // Fail once here instead of in every worker.
         images::ImageSet::load(args.data.as_deref())?;
     }
-    match (&args.cluster, args.local || args.device == ComputeDevice::Gpu) {
+    let local = args.local || args.device == ComputeDevice::Gpu;
+    if args.cluster.is_none()
+        && !local
+        && let Some(config) = TfConfig::from_env()?
+    {
+        return cluster::take_part(&args, &config);
+    }
+    match (&args.cluster, local) {
         (Some(_), _) => cluster::work(&args),
         (None, true) => run::local(&args),
         (None, false) => cluster::lead(&args),

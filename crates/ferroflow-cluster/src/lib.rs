@@ -10,8 +10,10 @@ mod dedup;
 mod departure;
 mod drain;
 mod error;
+mod examine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod health;
 mod identity_quotas;
 mod key;
 mod link;
@@ -38,6 +40,7 @@ mod worker;
 
 pub use client::{ConnectOptions, InProcessMaster, RemoteSession, SessionDevice, StepAnswer};
 pub use departure::{workers_done, workers_done_with};
+pub use examine::{EXAMINE, TaskReport, examine};
 pub use ferroflow_identity::{Credentials, IpRange, JobAuthority, PeerIdentity, Trust};
 pub use link::DataPath;
 pub use listen::TrustedListener;

@@ -3,6 +3,7 @@
 use crate::channels::Channels;
 use crate::client::InProcessMaster;
 use crate::drain::Drain;
+use crate::health::Readiness;
 use crate::link::{DataPath, Identity, LinkTickets, Links};
 use crate::listen::{Handed, descriptors, listen};
 use crate::master::{Master, MasterOptions};
@@ -46,6 +47,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// The peers that are let in, and the credentials of this task.
     pub trust: Trust,
+    /// Where health probes are answered, by HTTP and gRPC without TLS.
+    pub health: Option<SocketAddr>,
 }
 
 impl ServerOptions {
@@ -65,18 +68,31 @@ impl ServerOptions {
             data_path: DataPath::default(),
             limits: limits(),
             trust: Trust::default(),
+            health: None,
         }
     }
 
     /// The task that `TF_CONFIG` names. It listens on `FERROFLOW_BIND`, if that is set, with the
-    /// credentials of `FERROFLOW_CREDENTIALS`.
+    /// credentials of `FERROFLOW_CREDENTIALS`. It answers health probes on `FERROFLOW_HEALTH`.
     pub fn of(config: &TfConfig) -> ServerOptions {
         let TfConfig { cluster, job, task } = config.clone();
         let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
-        let trust =
+        let mut trust =
             Trust::from_env().unwrap_or_else(|e| Trust { problem: Some(e), ..Trust::default() });
-        ServerOptions { bind, trust, ..ServerOptions::new(cluster, job, task) }
+        let health = health_from_env().unwrap_or_else(|e| {
+            trust.problem.get_or_insert(e);
+            None
+        });
+        ServerOptions { bind, trust, health, ..ServerOptions::new(cluster, job, task) }
     }
+}
+
+fn health_from_env() -> Result<Option<SocketAddr>> {
+    let given = std::env::var("FERROFLOW_HEALTH").ok().filter(|text| !text.is_empty());
+    let parsed = given.map(|text| {
+        text.parse().map_err(|e| err!(InvalidArgument, "FERROFLOW_HEALTH={text}: {e}"))
+    });
+    parsed.transpose()
 }
 
 /// How often abandoned sessions are looked for.
@@ -94,6 +110,7 @@ pub struct Server {
     target: String,
     limits: Limits,
     trust: Trust,
+    health: Option<TcpListener>,
 }
 
 impl Server {
@@ -112,7 +129,11 @@ impl Server {
         let listener = TcpListener::bind(bind)
             .await
             .map_err(|e| err!(Unavailable, "cannot listen on {bind}: {e}"))?;
-        Server::listening(listener, options, catalog)
+        let health = match options.health {
+            Some(address) => Some(crate::health::bind(address).await?),
+            None => None,
+        };
+        Ok(Server { health, ..Server::listening(listener, options, catalog)? })
     }
 
     /// The same with a bound listener. Must be called inside a tokio runtime.
@@ -188,7 +209,7 @@ impl Server {
         );
         let (drain, own) = (Drain::default(), identity.clone());
         let service = Arc::new(TaskService { master, worker, task, drain, identity: own });
-        Ok(Server { listeners, service, identity, target, limits, trust })
+        Ok(Server { listeners, service, identity, target, limits, trust, health: None })
     }
 
     /// The target for sessions of clients: `grpc://host:port`, or `grpcs://host:port` with TLS.
@@ -209,7 +230,10 @@ impl Server {
     /// Serves until `shutdown` completes. Then no new step starts. Running steps have one second to
     /// finish, then they fail with `Unavailable`.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let Server { listeners, service, identity, limits, trust, .. } = self;
+        let Server { listeners, service, identity, limits, trust, health, .. } = self;
+        let readiness = Readiness::new();
+        let probes =
+            health.map(|listener| tokio::spawn(crate::health::serve(listener, readiness.clone())));
         let (handed, incoming) = Handed::channel();
         let mut accepting = JoinSet::new();
         for listener in listeners {
@@ -221,6 +245,7 @@ impl Server {
         let stopping = service.clone();
         let stop = async move {
             shutdown.await;
+            readiness.end();
             expiring.abort();
             stopping.drain.close(DRAIN_LIMIT).await;
             stopping.worker.drain();
@@ -234,6 +259,9 @@ impl Server {
         limits.connections.most = limits.connections.most.min(descriptors() / 2);
         let server = rpc::RpcServer { limits, ..rpc::RpcServer::default() };
         server.serve(incoming, service, stop).await;
+        if let Some(probes) = probes {
+            probes.abort();
+        }
     }
 }
 

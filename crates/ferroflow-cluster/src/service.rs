@@ -2,6 +2,7 @@
 
 use crate::drain::{Drain, leaving};
 use crate::error::to_status;
+use crate::examine::EXAMINE;
 use crate::link::{DataPath, Identity, VERSION};
 use crate::master::Master;
 use crate::messages::{
@@ -47,7 +48,10 @@ impl RpcService for Arc<TaskService> {
             let caller = request.caller.clone();
             let client = request.metadata(CLIENT).map(str::to_string);
             let Some(method) = path.strip_prefix("/tensorflow.") else {
-                return Err(RpcStatus::unknown_method(&path));
+                return match path.as_str() {
+                    EXAMINE => Ok(crate::examine::answer(request.body.len())),
+                    _ => Err(RpcStatus::unknown_method(&path)),
+                };
             };
             match method.split_once('/') {
                 Some(("MasterService", method)) => {

@@ -21,13 +21,23 @@ impl TfConfig {
     /// Reads the environment; `None` if the variable is not set.
     pub fn from_env() -> Result<Option<TfConfig>> {
         match std::env::var("TF_CONFIG") {
-            Ok(text) => TfConfig::parse(&text).map(Some).map_err(|e| e.context("TF_CONFIG")),
+            Ok(text) => {
+                let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+                let parsed = TfConfig::parse_on(&text, host.trim());
+                parsed.map(Some).map_err(|e| e.context("TF_CONFIG"))
+            }
             Err(_) => Ok(None),
         }
     }
 
     /// Reads `{"cluster": {"ps": ["h:p"], …}, "task": {"type": "ps", "index": 0}}`.
     pub fn parse(text: &str) -> Result<TfConfig> {
+        TfConfig::parse_on(text, "")
+    }
+
+    /// Reads the same on the host `host`. Without `task`, this is the task whose address has the
+    /// name of this host, as pods of Indexed Jobs, JobSets and StatefulSets have.
+    fn parse_on(text: &str, host: &str) -> Result<TfConfig> {
         let json: Value =
             serde_json::from_str(text).map_err(|e| err!(InvalidArgument, "not valid JSON: {e}"))?;
         let cluster = match &json["cluster"] {
@@ -36,6 +46,9 @@ impl TfConfig {
             cluster => ClusterSpec::from_json(cluster)?,
         };
         let task = &json["task"];
+        if task.is_null() && !host.is_empty() && cluster.tasks().count() > 0 {
+            return TfConfig::on_host(cluster, host);
+        }
         let Some(job) = task["type"].as_str() else {
             bail!(InvalidArgument, "task.type is missing: which job is this?");
         };
@@ -48,6 +61,28 @@ impl TfConfig {
             bail!(InvalidArgument, "task.index is {}, not the index of a task", task["index"]);
         };
         Ok(TfConfig { cluster, job: job.to_string(), task })
+    }
+
+    /// The task of the cluster that runs on a host, by its name with or without the domain.
+    fn on_host(cluster: ClusterSpec, host: &str) -> Result<TfConfig> {
+        let label = |name: &str| name.split('.').next().unwrap_or_default().to_string();
+        let is_here = |address: &str| {
+            let name = address.rsplit_once(':').map_or(address, |(name, _)| name);
+            name == host
+                || (name.parse::<std::net::IpAddr>().is_err() && label(name) == label(host))
+        };
+        let here = cluster.tasks().filter(|(_, _, address)| is_here(address));
+        let here: Vec<(String, u32)> = here.map(|(job, task, _)| (job.into(), task)).collect();
+        match here.as_slice() {
+            [(job, task)] => Ok(TfConfig { cluster, job: job.clone(), task: *task }),
+            others => {
+                let many = if others.is_empty() { "no task" } else { "several tasks" };
+                bail!(
+                    InvalidArgument,
+                    "there is no \"task\", and {many} of the cluster have the name of this host, {host:?}"
+                )
+            }
+        }
     }
 
     /// Whether this process initializes and saves variables. It is the task of the job `chief` (or
@@ -128,6 +163,19 @@ mod tests {
         let alone = TfConfig::parse(r#"{"task":{"type":"worker","index":0}}"#).unwrap();
         assert_eq!(alone.cluster.tasks().count(), 0);
         assert!(alone.ensure_serves().is_err());
+    }
+
+    #[test]
+    fn a_task_without_a_number_is_found_by_the_name_of_its_host() {
+        let text = r#"{"cluster":{"ps":["j-ps-0-0.j:1"],"worker":["j-worker-0-0.j:1","j-worker-0-1.j:1","10.0.0.7:1"]}}"#;
+        let on = |host: &str| TfConfig::parse_on(text, host).map(|c| (c.job, c.task));
+        assert_eq!(on("j-ps-0-0").unwrap(), ("ps".into(), 0));
+        assert_eq!(on("j-worker-0-1.j.default.svc").unwrap(), ("worker".into(), 1));
+        assert_eq!(on("10.0.0.7").unwrap(), ("worker".into(), 2));
+        assert!(on("10").unwrap_err().message().contains("no task"));
+        let twice = r#"{"cluster":{"ps":["a:1"],"worker":["a:2"]}}"#;
+        let e = TfConfig::parse_on(twice, "a").unwrap_err();
+        assert!(e.message().contains("several tasks"), "{e}");
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! Reads the rank of this process from the environment variables of launchers: `ferroflow run`,
 //! torchrun, Open MPI, PMI and Slurm.
 
+use crate::exchange::LauncherStore;
 use crate::rendezvous::{MOST_STREAMS, Membership, TransportChoice, check_streams};
 use ferroflow_core::{Result, bail, err};
 use ferroflow_identity::{Trust, take_secret};
 use std::io::Write;
 
 /// The launchers, with their variables for the rank and for the number of processes.
-const LAUNCHERS: [(&str, &str, &str); 5] = [
+const LAUNCHERS: [(&str, &str, &str); 7] = [
     ("ferroflow run", "FERROFLOW_RANK", "FERROFLOW_SIZE"),
+    // The number of a pod of an Indexed Job; Kubernetes does not say how many there are.
+    ("Kubernetes", "JOB_COMPLETION_INDEX", "FERROFLOW_SIZE"),
     ("torchrun", "RANK", "WORLD_SIZE"),
+    ("Kubeflow Trainer", "PET_NODE_RANK", "PET_NNODES"),
     ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI", "PMI_RANK", "PMI_SIZE"),
     ("srun", "SLURM_PROCID", "SLURM_NTASKS"),
@@ -23,8 +27,9 @@ impl Membership {
     ///
     /// `FERROFLOW_ADDRESS` is the address of rank 0, or a comma-separated list with the addresses
     /// of all ranks. `MASTER_ADDR` and `MASTER_PORT` are an alternative. Without any of them, a job
-    /// on one host uses loopback, and a Slurm job uses its first node with a port that follows from
-    /// the job's number.
+    /// on one host uses loopback. On several hosts the ranks exchange addresses and credentials
+    /// through PMIx or PMI, if the launcher offers one of them. Otherwise a Slurm job uses its
+    /// first node with a port that follows from the job's number.
     ///
     /// `FERROFLOW_TRANSPORT` selects the links: `auto`, `tcp` or `shared`. `FERROFLOW_STREAMS` is
     /// the number of TCP connections between two ranks, from 1 to 16, for networks that limit the
@@ -78,8 +83,9 @@ fn conflict(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     if env("FERROFLOW_RANK").is_some() || env("TORCHELASTIC_RUN_ID").is_some() {
         return None;
     }
-    let (_, rank, size) = said(LAUNCHERS[1])?;
-    let (launcher, others_rank, others_size) = LAUNCHERS[2..].iter().copied().find_map(said)?;
+    let (_, rank, size) = said(("torchrun", "RANK", "WORLD_SIZE"))?;
+    let after = LAUNCHERS.iter().skip_while(|launcher| launcher.0 != "torchrun").skip(1);
+    let (launcher, others_rank, others_size) = after.copied().find_map(said)?;
     let agrees = (&rank, &size) == (&others_rank, &others_size);
     (!agrees).then(|| {
         format!(
@@ -110,7 +116,10 @@ fn membership(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Membership>
         }
         let mut member = Membership::new(rank, size, String::new());
         member.servers_only = servers_only(env)?;
-        member.addresses = addresses(env, launcher, size)?;
+        match meeting_place(env, launcher, size)? {
+            MeetingPlace::Addresses(addresses) => member.addresses = addresses,
+            MeetingPlace::Store(store) => member.store = Some(store),
+        }
         member.token = env("FERROFLOW_TOKEN").unwrap_or_default();
         member.servers = number("FERROFLOW_SERVERS")?.unwrap_or(0);
         member.trust = Trust::from_env()?;
@@ -135,13 +144,23 @@ fn streams(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<usize>> {
     }
 }
 
-fn addresses(
+/// How the ranks of a job find each other.
+enum MeetingPlace {
+    /// At the address of rank 0, or those of all ranks.
+    Addresses(Vec<String>),
+    /// Through the launcher.
+    Store(LauncherStore),
+}
+
+fn meeting_place(
     env: &dyn Fn(&str) -> Option<String>,
     launcher: &str,
     size: usize,
-) -> Result<Vec<String>> {
+) -> Result<MeetingPlace> {
+    let at = |address: String| Ok(MeetingPlace::Addresses(vec![address]));
     if let Some(given) = env("FERROFLOW_ADDRESS") {
-        return Ok(given.split(',').map(|a| a.trim().to_string()).collect());
+        let all = given.split(',').map(|a| a.trim().to_string()).collect();
+        return Ok(MeetingPlace::Addresses(all));
     }
     let job = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID"]
         .into_iter()
@@ -156,23 +175,41 @@ fn addresses(
         (None, Some(job)) => port_of(job).to_string(),
         (None, None) => "29400".into(),
     };
+    if let (Some(host), Some(port)) = (env("PET_MASTER_ADDR"), env("PET_MASTER_PORT"))
+        && launcher == "Kubeflow Trainer"
+    {
+        return at(format!("{host}:{port}"));
+    }
+    if let Some(host) = env("HOSTNAME").filter(|_| launcher == "Kubernetes")
+        && env("MASTER_ADDR").is_none()
+    {
+        let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+        if let Some(rank0) = first_pod(&host, &hosts) {
+            return at(format!("{rank0}:{port}"));
+        }
+    }
     if let Some(host) = env("MASTER_ADDR") {
-        return Ok(vec![format!("{host}:{port}")]);
+        return at(format!("{host}:{port}"));
     }
     // The variables of Open MPI, of MPICH and its descendants, and of torchrun.
     let local = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"];
     let local = local.into_iter().find_map(env);
-    if size == 1 || local.is_some_and(|l| l.parse() == Ok(size)) {
-        return Ok(vec![format!("127.0.0.1:{port}")]);
+    let one_node = ["SLURM_STEP_NUM_NODES", "SLURM_NNODES"].into_iter().find_map(env);
+    let is_one_node = launcher == "srun" && one_node.is_some_and(|nodes| nodes == "1");
+    if size == 1 || is_one_node || local.is_some_and(|l| l.parse() == Ok(size)) {
+        return at(format!("127.0.0.1:{port}"));
+    }
+    if let Some(store) = LauncherStore::find(env) {
+        return Ok(MeetingPlace::Store(store));
     }
     let nodes = env("SLURM_STEP_NODELIST").or_else(|| env("SLURM_JOB_NODELIST"));
     if let Some(first) = nodes.as_deref().and_then(first_node) {
-        return Ok(vec![format!("{first}:{port}")]);
+        return at(format!("{first}:{port}"));
     }
     bail!(
         FailedPrecondition,
-        "{launcher} started {size} ranks, but the address of rank 0 is unknown: set \
-         FERROFLOW_ADDRESS=HOST:PORT or MASTER_ADDR"
+        "{launcher} started {size} ranks, but the address of rank 0 is unknown, and there is no PMIx \
+         or PMI to exchange it: set FERROFLOW_ADDRESS=HOST:PORT or MASTER_ADDR"
     )
 }
 
@@ -184,6 +221,19 @@ fn servers_only(env: &dyn Fn(&str) -> Option<String>) -> Result<bool> {
             bail!(InvalidArgument, "FERROFLOW_SERVERS_ONLY={other:?} must be 0 or 1")
         }
     }
+}
+
+/// The host name of the first pod of an Indexed Job, from that of another: `train-0.train` from
+/// `train-3.train`. `hosts` is the file in which Kubernetes writes the whole name of a pod.
+fn first_pod(host: &str, hosts: &str) -> Option<String> {
+    let names = |line: &str| line.split_whitespace().skip(1).map(String::from).collect::<Vec<_>>();
+    let lines = hosts.lines().filter(|line| !line.trim_start().starts_with('#')).map(names);
+    let mut own = lines.filter(|names| names.iter().any(|name| name == host)).flatten();
+    let whole = own.find(|name| name.starts_with(&format!("{host}.")));
+    let whole = whole.unwrap_or_else(|| host.to_string());
+    let (label, domain) = whole.split_at(whole.find('.').unwrap_or(whole.len()));
+    let (name, index) = label.rsplit_once('-')?;
+    index.parse::<u32>().ok().map(|_| format!("{name}-0{domain}"))
 }
 
 /// A port that all ranks of a job compute alike, outside the range of ephemeral ports.
@@ -245,7 +295,15 @@ mod tests {
             ]
         };
         assert_eq!(found(&mpich("2")).unwrap(), Some((0, 2, vec!["127.0.0.1:29400".into()])));
-        assert!(found(&mpich("1")).is_err(), "rank 1 is on another host");
+        assert!(found(&mpich("1")).is_err(), "rank 1 is on another host, and there is no PMI");
+        let store = |vars: &[(&str, &str)]| {
+            let all = [&mpich("1")[..], vars].concat();
+            member(&all).unwrap().and_then(|m| m.store)
+        };
+        assert_eq!(store(&[("PMI_FD", "7")]), Some(LauncherStore::Pmi));
+        let pmix = [("PMIX_NAMESPACE", "job-17"), ("PMIX_RANK", "0")];
+        assert_eq!(store(&pmix), Some(LauncherStore::Pmix));
+        assert_eq!(store(&[("PMI_FD", "7"), ("MASTER_ADDR", "h")]), None, "given beats exchanged");
         let slurm = [
             ("SLURM_PROCID", "5"),
             ("SLURM_NTASKS", "8"),
@@ -255,6 +313,21 @@ mod tests {
         ];
         let (rank, _, addresses) = found(&slurm).unwrap().unwrap();
         assert!(rank == 5 && addresses[0].starts_with("gpu03:"), "{addresses:?}");
+        let pod = [("JOB_COMPLETION_INDEX", "2"), ("FERROFLOW_SIZE", "4"), ("HOSTNAME", "t-2")];
+        assert_eq!(found(&pod).unwrap(), Some((2, 4, vec!["t-0:29400".into()])));
+        let named = [&pod[..2], &[("FERROFLOW_ADDRESS", "j-rank-0-0.j:7")]].concat();
+        assert_eq!(found(&named).unwrap(), Some((2, 4, vec!["j-rank-0-0.j:7".into()])));
+        let kubeflow = [
+            ("PET_NODE_RANK", "1"),
+            ("PET_NNODES", "2"),
+            ("PET_MASTER_ADDR", "j-node-0-0.j"),
+            ("PET_MASTER_PORT", "29500"),
+        ];
+        let at = vec!["j-node-0-0.j:29500".to_string()];
+        assert_eq!(found(&kubeflow).unwrap(), Some((1, 2, at)));
+        let one_node = [&slurm[..], &[("SLURM_STEP_NUM_NODES", "1")]].concat();
+        let (_, _, addresses) = found(&one_node).unwrap().unwrap();
+        assert!(addresses[0].starts_with("127.0.0.1:"), "{addresses:?}");
     }
 
     #[test]
@@ -316,6 +389,15 @@ mod tests {
             let says = |part: &str| e.message().contains(part);
             assert!(says("FERROFLOW_STREAMS") && says(wrong) && says("1 to 16"), "{e}");
         }
+    }
+
+    #[test]
+    fn the_first_pod_of_a_job_is_found_from_another() {
+        let hosts = "127.0.0.1 localhost\n10.2.0.7\ttrain-3.train.ns.svc.cluster.local\ttrain-3\n";
+        let first = |host| first_pod(host, hosts);
+        assert_eq!(first("train-3").as_deref(), Some("train-0.train.ns.svc.cluster.local"));
+        assert_eq!(first("other-1").as_deref(), Some("other-0"));
+        assert_eq!(first("alone"), None);
     }
 
     #[test]

@@ -219,6 +219,11 @@ impl Group {
         self.mesh.name()
     }
 
+    /// The number of ranks to which this rank has open connections. `None` with shared memory.
+    pub fn open_links(&self) -> Option<usize> {
+        self.mesh.open_links()
+    }
+
     /// The cost model in use.
     pub fn model(&self) -> &LinkCostModel {
         &self.model

@@ -21,9 +21,11 @@ pub mod blocks;
 mod chaos;
 mod compress;
 mod control;
+mod descriptors;
 pub mod elastic;
 mod engine;
 mod environment;
+mod exchange;
 mod executor;
 mod failure;
 #[cfg(test)]
@@ -51,6 +53,7 @@ pub use engine::{
     Collective, CollectiveHandle, Engine, EngineOptions, EngineStats, ForeignDone, JoinHandle,
     SetHandle, SubmitOptions, TensorDone,
 };
+pub use exchange::LauncherStore;
 pub use foreign::ForeignTensor;
 pub use group::{Group, GroupOptions, SetId};
 pub use group_thread::{GroupAbort, GroupThread};

@@ -31,4 +31,9 @@ pub trait Mesh: Send {
     /// Spins or yields for a short time after `looks` polls without progress. Returns false if the
     /// caller should block with [`Mesh::wait`] instead.
     fn pause(&self, looks: u32) -> bool;
+
+    /// The number of ranks to which connections are open. `None` if the links are not connections.
+    fn open_links(&self) -> Option<usize> {
+        None
+    }
 }

@@ -2,27 +2,28 @@
 //! address of rank 0.
 //!
 //! All ranks connect to rank 0 and introduce themselves. Rank 0 answers with a table of all ranks.
-//! Ranks of one host then share memory, others connect to each other. The connections to rank 0
-//! stay open for control messages.
+//! Ranks of one host then share memory, others connect to each other when they first exchange
+//! something. The connections to rank 0 stay open for control messages.
 
 mod connect;
 mod greeter;
 mod pairs;
 
-pub(crate) use connect::Deadline;
+pub(crate) use connect::{Deadline, bind};
 pub(crate) use greeter::{Greeted, Greeter};
-pub(crate) use pairs::{MOST_STREAMS, check_streams};
+pub(crate) use pairs::{LazyLinks, MOST_STREAMS, check_streams};
 
 use crate::control::Control;
+use crate::environment::print_note;
+use crate::exchange::{LauncherStore, Meeting, meet};
 use crate::failure::GroupFailure;
 use crate::mesh::{Mesh, Tcp};
 use crate::processors;
 use crate::wire::{FieldReader, FieldWriter, write_frame};
-use connect::{answer, bind, connect, frame};
+use connect::{answer, bind_when_named, connect, connect_any, frame};
 use ferroflow_core::{Error, Result, bail, ensure, err};
 use ferroflow_identity::{JobToken, SecureStream, Trust, rank_role};
-use pairs::connect_all;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -66,6 +67,9 @@ pub struct Membership {
     /// `HOST:PORT` of rank 0, or of every rank in order. If only that of rank 0 is given, the
     /// others listen on a free port of the address from which they reach rank 0.
     pub addresses: Vec<String>,
+    /// Where the ranks exchange the addresses of rank 0, instead of `addresses`. They also exchange
+    /// a token and credentials if they have none.
+    pub store: Option<LauncherStore>,
     /// The secret of the job, equal on all its ranks. Ranks prove to each other that they know it.
     pub token: String,
     /// The credentials of this rank, and the peers that it lets in. Ranks on several hosts need
@@ -103,6 +107,7 @@ impl Membership {
             servers: 0,
             servers_only: false,
             addresses: vec![rank0.into()],
+            store: None,
             token: String::new(),
             trust: Trust::default(),
             common_role: None,
@@ -210,21 +215,42 @@ pub(crate) fn connect_ranks(
         "{listed} addresses were given for {size} ranks: give that of rank 0 or all"
     );
     member.streams.map(check_streams).transpose()?;
+    crate::descriptors::raise(rank, size);
     let until = Deadline { time: Instant::now() + member.timeout, abandon: member.abandon.clone() };
-    let failure = Arc::new(GroupFailure::new()?);
-    let connected = if rank == 0 {
-        host(member, listener, failure, &until)
-    } else {
-        join(member, failure, &until)
-    };
+    let connected = connect_through(member, listener, &until);
     connected.map_err(|e| {
         e.context(format!("rank {rank} of {size} could not connect to the other ranks"))
     })
 }
 
+fn connect_through(
+    member: &Membership,
+    listener: Option<TcpListener>,
+    until: &Deadline,
+) -> Result<ConnectedRanks> {
+    let failure = Arc::new(GroupFailure::new()?);
+    let met = match member.store {
+        Some(store) if listener.is_none() && member.size > 1 => Some(meet(member, store, until)?),
+        _ => None,
+    };
+    let (member, meeting) = match &met {
+        Some((member, meeting)) => (member, Some(meeting)),
+        None => (member, None),
+    };
+    if member.rank > 0 {
+        return join(member, meeting, failure, until);
+    }
+    let listener = match meeting {
+        Some(meeting) => meeting.listener()?,
+        None => listener,
+    };
+    host(member, listener, meeting, failure, until)
+}
+
 fn host(
     member: &Membership,
     listener: Option<TcpListener>,
+    meeting: Option<&Meeting>,
     failure: Arc<GroupFailure>,
     until: &Deadline,
 ) -> Result<ConnectedRanks> {
@@ -239,7 +265,7 @@ fn host(
             member.trust.check_bind(at)?;
             Some(bound)
         }
-        None => Some(bind(&member.addresses[0], &member.trust)?),
+        None => Some(bind_when_named(&member.addresses[0], &member.trust, until)?),
     };
     let address = match &listener {
         Some(l) => l
@@ -279,6 +305,9 @@ fn host(
         }
     }
     table.sort_by_key(|h| h.rank);
+    if let Some(note) = meeting.and_then(|meeting| meeting.describe(&used_addresses(&links))) {
+        print_note(&note);
+    }
     let one_host = table.iter().all(|h| h.host == table[0].host);
     let crowded =
         processors::crowded(table.iter().map(|h| (h.host.as_str(), h.processors.as_slice())));
@@ -322,12 +351,14 @@ fn host(
         let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, 0));
         return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
     }
-    let streams = match &listener {
-        Some(listener) => connect_all(member, member.streams, listener, &table, until)?,
-        None => vec![Vec::new()],
+    let lazy = match listener {
+        Some(listener) => {
+            Some(LazyLinks::start(member, member.streams, listener, table, &failure)?)
+        }
+        None => None,
     };
     let control = Control::start(0, links, failure.clone(), member.liveness_timeout)?;
-    let mesh = Box::new(Tcp::new(streams, failure.clone(), crowded)?);
+    let mesh = Box::new(Tcp::lazy(size, lazy, failure.clone(), crowded));
     Ok(ConnectedRanks {
         mesh,
         #[cfg(target_os = "linux")]
@@ -338,14 +369,31 @@ fn host(
     })
 }
 
+/// The addresses of this host at which other hosts have connected.
+fn used_addresses(links: &[Option<SecureStream>]) -> Vec<IpAddr> {
+    let local = |link: &SecureStream| {
+        let (own, peer) = (link.tcp().local_addr().ok()?, link.tcp().peer_addr().ok()?);
+        (own.ip() != peer.ip()).then(|| own.ip().to_canonical())
+    };
+    let mut used: Vec<IpAddr> = links.iter().flatten().filter_map(local).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}
+
 fn join(
     member: &Membership,
+    meeting: Option<&Meeting>,
     failure: Arc<GroupFailure>,
     until: &Deadline,
 ) -> Result<ConnectedRanks> {
     let Membership { rank, size, .. } = *member;
     let token = JobToken::new(member.token.as_str());
-    let mut link = connect(&member.addresses[0], &member.role(0), &member.trust, &token, until)?;
+    let (rank0, trust) = (member.role(0), &member.trust);
+    let mut link = match meeting {
+        Some(meeting) => connect_any(&meeting.addresses, &rank0, trust, &token, until)?,
+        None => connect(&member.addresses[0], &rank0, trust, &token, until)?,
+    };
     let own = link
         .tcp()
         .local_addr()
@@ -418,10 +466,10 @@ fn join(
         let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, rank));
         return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
     }
-    let streams = connect_all(member, streams, &listener, &table, until)?;
+    let lazy = LazyLinks::start(member, streams, listener, table, &failure)?;
     links[0] = Some(link);
     let control = Control::start(rank, links, failure.clone(), member.liveness_timeout)?;
-    let mesh = Box::new(Tcp::new(streams, failure.clone(), crowded)?);
+    let mesh = Box::new(Tcp::lazy(size, Some(lazy), failure.clone(), crowded));
     Ok(ConnectedRanks {
         mesh,
         #[cfg(target_os = "linux")]
@@ -487,15 +535,16 @@ fn refuse(stream: &mut SecureStream, why: &Error) {
     let _ = write_frame(stream, &w.0);
 }
 
-/// The identity of the host: the boot of the machine and the process namespace, unless a name is
-/// given.
+/// The identity of the host: the boot of the machine and its namespaces of processes and networks,
+/// unless a name is given.
 fn host_name(member: &Membership) -> String {
     if let Some(host) = &member.host {
         return host.clone();
     }
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    format!("{} {}", boot.trim(), space.display())
+    let space =
+        |kind: &str| std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+    format!("{} {} {}", boot.trim(), space("pid").display(), space("net").display())
 }
 
 fn number_hosts(table: &[Hello]) -> Vec<u32> {

@@ -25,6 +25,18 @@ pub struct JobAuthority {
     token: JobToken,
 }
 
+/// The contents of the files of a folder of credentials.
+pub struct PemCredentials {
+    /// `ca.crt`
+    pub ca: String,
+    /// `tls.crt`
+    pub certificate: String,
+    /// `tls.key`
+    pub key: String,
+    /// `token`
+    pub token: String,
+}
+
 /// PEM text of a certificate and its key.
 struct Issued {
     certificate: String,
@@ -86,6 +98,13 @@ impl JobAuthority {
     pub fn inline(&self, roles: &[String], hosts: &[String], days: u32) -> Result<String> {
         let Issued { certificate, key } = self.issue(roles, hosts, days)?;
         Ok(Credentials::inline(&self.certificate, &certificate, &key, &self.token))
+    }
+
+    /// Credentials as PEM text, for a store of secrets.
+    pub fn pem(&self, roles: &[String], hosts: &[String], days: u32) -> Result<PemCredentials> {
+        let Issued { certificate, key } = self.issue(roles, hosts, days)?;
+        let token = self.token.reveal().to_string();
+        Ok(PemCredentials { ca: self.certificate.clone(), certificate, key, token })
     }
 
     /// Credentials for this process.

@@ -25,7 +25,7 @@ mod trust;
 mod user;
 mod verify;
 
-pub use authority::JobAuthority;
+pub use authority::{JobAuthority, PemCredentials};
 pub use credentials::Credentials;
 pub use environment::take_secret;
 pub use ip_range::IpRange;

@@ -14,8 +14,17 @@ pub struct Need {
 /// Network namespaces, which are hosts of a test: `ip netns add` takes root.
 pub const NETWORK_NAMESPACES: Need = Need { missing: no_namespaces };
 
+/// The right to mount a file system in a namespace of one's own.
+pub const MOUNTS: Need = Need { missing: no_mounts };
+
 /// A working `mpirun`.
 pub const MPIRUN: Need = Need { missing: no_mpirun };
+
+/// A working `mpiexec.hydra`, the launcher of MPICH.
+pub const MPICH: Need = Need { missing: no_mpich };
+
+/// Slurm's daemons and commands, with PMIx, and munged, which authenticates them.
+pub const SLURM: Need = Need { missing: no_slurm };
 
 /// The programs `ssh`, `ssh-keygen` and `sshd`, and the folder that sshd wants.
 pub const SSHD: Need = Need { missing: no_sshd };
@@ -35,12 +44,17 @@ pub const SSHD_PATH: &str = "/usr/sbin/sshd";
 /// `mpirun -n 2`, allowed to run as root and with more ranks than cores.
 pub fn mpirun() -> Command {
     let mut command = Command::new("mpirun");
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    command.args(["-n", "2"]).stdin(Stdio::null());
+    command.envs(MPIRUN_ENVIRONMENT).args(["-n", "2"]).stdin(Stdio::null());
     command
 }
+
+/// Allows mpirun to run as root and with more ranks than cores.
+pub const MPIRUN_ENVIRONMENT: [(&str, &str); 4] = [
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+    ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+];
 
 fn no_namespaces() -> Option<String> {
     let name = format!("ferroflow-probe-{}", std::process::id());
@@ -49,6 +63,11 @@ fn no_namespaces() -> Option<String> {
         let _ = Command::new("ip").args(["netns", "del", &name]).output();
     }
     missing
+}
+
+fn no_mounts() -> Option<String> {
+    let script = "mount -t tmpfs -o size=64k tmpfs /tmp";
+    failure("unshare -m", Command::new("unshare").args(["-m", "sh", "-c", script]))
 }
 
 /// Runs a shell script as another user, without any rights.
@@ -65,6 +84,20 @@ fn no_other_user() -> Option<String> {
 
 fn no_mpirun() -> Option<String> {
     failure("mpirun", mpirun().arg("true"))
+}
+
+fn no_mpich() -> Option<String> {
+    failure("mpiexec.hydra", Command::new("mpiexec.hydra").args(["-n", "1", "true"]))
+}
+
+fn no_slurm() -> Option<String> {
+    for (program, flag) in [("munged", "--version"), ("slurmctld", "-V"), ("slurmd", "-V")] {
+        if let Some(missing) = failure(program, Command::new(program).arg(flag)) {
+            return Some(missing);
+        }
+    }
+    // It says nothing about itself without a cluster.
+    failure("srun", Command::new("sh").args(["-c", "command -v srun sinfo"]))
 }
 
 fn no_sshd() -> Option<String> {

@@ -1,9 +1,9 @@
 //! Clusters: the tasks of a job, the server of a task, and how a client connects to it.
 
 pub use ferroflow_cluster::{
-    ClusterSpec, ConnectOptions, Credentials, DataPath, IpRange, JobAuthority, PeerIdentity,
-    Server, ServerOptions, TfConfig, TlsProxy, Trust, exit_within, network_threads, workers_done,
-    workers_done_with,
+    ClusterSpec, ConnectOptions, Credentials, DataPath, EXAMINE, IpRange, JobAuthority,
+    PeerIdentity, Server, ServerOptions, TaskReport, TfConfig, TlsProxy, Trust, examine,
+    exit_within, network_threads, workers_done, workers_done_with,
 };
 /// What the clients of a server may use, and where its files are.
 pub mod limits {

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long)]
     release: bool,
 
-    /// As root on Debian: first install programs that some tests need (g++, ip, mpirun, sshd)
+    /// As root on Debian: first install programs that some tests need (g++, ip, mpirun, srun, sshd)
     #[arg(long)]
     install: bool,
 }

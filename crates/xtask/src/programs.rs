@@ -7,10 +7,15 @@ use crate::background::Background;
 use crate::steps::Result;
 
 /// A file of each, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("/usr/bin/g++", "g++"),
     ("/usr/sbin/ip", "iproute2"),
-    ("/usr/bin/mpirun", "openmpi-bin"),
+    ("/usr/bin/mpirun.openmpi", "openmpi-bin"),
+    ("/usr/bin/mpiexec.hydra", "mpich"),
+    ("/usr/sbin/munged", "munge"),
+    ("/usr/sbin/slurmctld", "slurmctld"),
+    ("/usr/sbin/slurmd", "slurmd"),
+    ("/usr/bin/srun", "slurm-client"),
     ("/usr/sbin/sshd", "openssh-server"),
 ];
 
@@ -22,7 +27,7 @@ pub fn install() -> Result<Option<Background>> {
         .map(|(_, package)| *package)
         .collect();
     if missing.is_empty() {
-        println!("g++, ip, mpirun and sshd are installed");
+        println!("g++, ip, both mpiruns, Slurm and sshd are installed");
         return Ok(None);
     }
     if !is_root_on_debian() {

@@ -4,7 +4,7 @@ use super::Args;
 use super::progress::{Point, Progress};
 use super::run::{Outcome, Place, Stop, finish, train};
 use crate::launch::Guard;
-use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions};
+use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig};
 use ferroflow::{Code, Error, Result};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -310,15 +310,58 @@ pub fn work(args: &Args) -> Result<()> {
     let server = BackgroundServer::start(options)?;
     let place = Place {
         server: Some(server),
+        job: "worker".into(),
         worker: task as usize,
+        task: task as usize,
         workers: args.workers,
         ps: args.ps,
         in_step: !args.asynchronous,
         gpus: Vec::new(),
     };
-    let stop = Stop::on_signal()?;
-    let report = |point: &Point| println!("{}", point.to_json(task as usize));
-    let o = train(args, &place, args.steps(), Some(&args.out()), &stop, report)?;
+    train_and_report(args, &place, &Stop::on_signal()?)?;
+    // Other workers may still need this server. The leader closes our input when all are done.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    Ok(())
+}
+
+/// Runs one task of a cluster that another launcher has made, over hosts that it has chosen.
+pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
+    config.ensure_serves()?;
+    let count = |job: &str| config.cluster.tasks().filter(|(name, _, _)| *name == job).count();
+    let (ps, chiefs) = (count("ps"), count("chief"));
+    let server = BackgroundServer::start(ServerOptions::of(config))?;
+    let worker = match config.job.as_str() {
+        "ps" => {
+            eprintln!("ready {}", server.target());
+            return server.join();
+        }
+        "chief" => 0,
+        "worker" => chiefs + config.task as usize,
+        other => {
+            let text = format!("TF_CONFIG: train has no job {other:?}: use ps, worker and chief");
+            return Err(Error::new(Code::InvalidArgument, text));
+        }
+    };
+    if ps == 0 {
+        let text = "TF_CONFIG: the cluster has no parameter server (job ps) for the variables";
+        return Err(Error::new(Code::InvalidArgument, text));
+    }
+    let place = Place {
+        server: Some(server),
+        job: config.job.clone(),
+        worker,
+        task: config.task as usize,
+        workers: chiefs + count("worker"),
+        ps,
+        in_step: !args.asynchronous,
+    };
+    train_and_report(args, &place, &Stop::on_signal()?)
+}
+
+/// Trains and prints progress and result, one JSON object per line.
+fn train_and_report(args: &Args, place: &Place, stop: &Stop) -> Result<()> {
+    let report = |point: &Point| println!("{}", point.to_json(place.worker));
+    let o = train(args, place, args.steps(), Some(&args.out()), stop, report)?;
     let pairs = |list: &[(&'static str, f32)]| -> Vec<serde_json::Value> {
         list.iter().map(|(name, v)| serde_json::json!([name, v])).collect()
     };
@@ -335,8 +378,6 @@ pub fn work(args: &Args) -> Result<()> {
             "score": pairs(&score),
         })
     );
-    // Other workers may still need this server. The leader closes our input when all are done.
-    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
 }
 

@@ -22,7 +22,12 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Place {
     /// The server of this process to open a session on; `None` trains without a server.
     pub server: Option<BackgroundServer>,
+    /// The job of this worker: `worker` or `chief`.
+    pub job: String,
+    /// The number among all workers, the chief first.
     pub worker: usize,
+    /// The index in its job.
+    pub task: usize,
     pub workers: usize,
     pub ps: usize,
     pub in_step: bool,
@@ -33,7 +38,8 @@ pub struct Place {
 impl Place {
     /// One process without a cluster.
     pub fn alone(gpus: Vec<Arc<dyn Gpu>>) -> Place {
-        Place { server: None, worker: 0, workers: 1, ps: 0, in_step: false, gpus }
+        let job = "worker".into();
+        Place { server: None, job, worker: 0, task: 0, workers: 1, ps: 0, in_step: false, gpus }
     }
 
     /// Runs `build` with variables on the parameter servers and the rest on this worker.
@@ -46,7 +52,7 @@ impl Place {
     }
 
     fn device(&self) -> String {
-        format!("/job:worker/task:{}", self.worker)
+        format!("/job:{}/task:{}", self.job, self.task)
     }
 
     fn open(&self, g: &Graph) -> Result<Session> {

@@ -65,6 +65,8 @@ pub struct Cable {
     near_address: String,
     near_device: String,
     device: String,
+    /// The network of both addresses.
+    network: String,
 }
 
 impl Cable {
@@ -104,7 +106,8 @@ impl Cable {
             ip(&[&inside[..], &["addr", "add", &at, "dev", device]].concat());
             ip(&[&inside[..], &["link", "set", device, "up"]].concat());
         }
-        Cable { near, far, near_address, near_device: other, device }
+        let network = format!("{}/30", address(0));
+        Cable { near, far, near_address, device, near_device: other, network }
     }
 
     pub fn near(&self) -> &str {
@@ -129,6 +132,26 @@ impl Cable {
         let far = self.far.0.as_str();
         tc(&[&["qdisc", "add", "dev", near], &shape[..]].concat());
         tc(&[&["-n", far, "qdisc", "add", "dev", &self.device], &shape[..]].concat());
+    }
+
+    /// Loses packets to the far end that are longer than 1500 bytes, without an error at either
+    /// end: the near end believes that both take more.
+    pub fn lose_long_packets(&self) {
+        let inside = self.near.as_ref().map_or(vec![], |n| vec!["-n", n.0.as_str()]);
+        let change = ["link", "set", &self.near_device, "mtu", "9000", "gso_max_segs", "1"];
+        ip(&[&inside[..], &change].concat());
+        let far = ["-n", &self.far.0, "route", "change", &self.network, "dev", &self.device];
+        ip(&[&far[..], &["advmss", "8960"]].concat());
+    }
+
+    /// Gives both ends, which are namespaces, another interface with the same address, as bridges
+    /// of containers have: it leads to another host from each of them.
+    pub fn add_same_address(&self, name: &str, address: &str) {
+        for end in [self.near(), self.far()] {
+            ip(&["-n", end, "link", "add", name, "type", "bridge"]);
+            ip(&["-n", end, "addr", "add", address, "dev", name]);
+            ip(&["-n", end, "link", "set", name, "up"]);
+        }
     }
 
     /// Drops all packets, without an error at either end.

@@ -5,16 +5,20 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod doctor;
 mod elastic;
 mod faults;
+mod kubernetes;
 mod launchers;
+mod mpi;
 mod namespaces;
 mod network;
+mod slurm;
 mod sshd;
 mod users;
 
 use ferroflow_testing::needs::{
-    ANOTHER_USER, HOST_NAME, MPIRUN, NETWORK_NAMESPACES, SSHD, TERMINAL,
+    ANOTHER_USER, HOST_NAME, MOUNTS, MPICH, MPIRUN, NETWORK_NAMESPACES, SLURM, SSHD, TERMINAL,
 };
 use ferroflow_testing::{trial, trials};
 
@@ -33,6 +37,17 @@ fn main() {
         trial!(network::a_slow_link_is_not_taken_for_a_dead_task, network::SLOW_LINKS),
         trial!(users::another_user_of_this_host_is_not_let_in, ANOTHER_USER),
         trial!(launchers::ranks_that_mpirun_starts_find_each_other, MPIRUN),
+        trial!(mpi::open_mpi_starts_ranks_on_two_hosts, MPIRUN, NETWORK_NAMESPACES),
+        trial!(mpi::mpich_starts_ranks_on_two_hosts, MPICH, NETWORK_NAMESPACES),
+        trial!(mpi::ranks_choose_the_interface_that_reaches_the_others, MPICH, NETWORK_NAMESPACES),
+        trial!(slurm::srun_starts_ranks_on_two_nodes, SLURM, NETWORK_NAMESPACES),
+        trial!(kubernetes::a_cluster_goes_on_when_any_of_its_pods_is_replaced, NETWORK_NAMESPACES),
+        trial!(kubernetes::an_all_reduce_job_starts_again_after_a_rank_is_lost, NETWORK_NAMESPACES),
+        trial!(doctor::a_healthy_host_has_no_fault),
+        trial!(doctor::faults_of_a_host_are_found, MOUNTS),
+        trial!(doctor::faults_of_credentials_are_found),
+        trial!(doctor::faults_of_tasks_are_found),
+        trial!(doctor::faults_of_a_network_are_found, NETWORK_NAMESPACES),
         trial!(launchers::a_job_token_passes_through_a_terminal_unseen, TERMINAL),
         trial!(launchers::ssh_starts_ranks_and_returns_their_exit_code, SSHD),
         trial!(launchers::ranks_that_ssh_started_end_with_the_launcher, SSHD),

@@ -589,6 +589,28 @@ fn a_rank_cannot_use_the_certificate_of_another() {
     assert!(groups.iter().all(Result::is_ok));
 }
 
+#[test]
+fn ranks_connect_only_to_those_that_their_schedules_need() {
+    let open = on_links(
+        16,
+        |m| m.transport = TransportChoice::Tcp,
+        |mut group| {
+            let mut sum = vec![1f32; 5000];
+            // The probe uses a ring and doubling distances.
+            group.all_reduce(&mut sum, ReduceOp::Sum).unwrap();
+            assert!(sum.iter().all(|x| *x == 16.0));
+            let before = group.open_links().unwrap();
+            // A broadcast from the last rank needs others.
+            let mut from = [group.rank() as f32];
+            group.broadcast(&mut from, 15).unwrap();
+            group.barrier().unwrap();
+            assert_eq!(from, [15.0]);
+            before
+        },
+    );
+    assert!(open.iter().all(|links| (2..=8).contains(links)), "{open:?}");
+}
+
 /// More of them than may greet at a time, before and between the ranks.
 #[test]
 fn silent_connections_at_rank_0_do_not_fail_a_job() {

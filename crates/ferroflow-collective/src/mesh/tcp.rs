@@ -4,8 +4,8 @@ mod striped;
 
 use super::Mesh;
 use crate::failure::GroupFailure;
+use crate::rendezvous::LazyLinks;
 use ferroflow_core::{Error, Result, Spin, err};
-use ferroflow_identity::SecureStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,39 +13,41 @@ use striped::Striped;
 
 pub(crate) struct Tcp {
     peers: Vec<Option<Striped>>,
+    /// Opens connections when they are needed. `None` if all are open.
+    lazy: Option<LazyLinks>,
     failure: Arc<GroupFailure>,
     spin: Spin,
 }
 
 impl Tcp {
-    /// A mesh of connected streams, by rank. The entry of this rank is empty. Both ranks of a pair
-    /// list their connections in the same order. `crowded` means that this host has more ranks than
-    /// processors.
-    pub(crate) fn new(
-        streams: Vec<Vec<SecureStream>>,
+    /// A mesh of `size` ranks whose connections are opened when they are needed. `crowded` means
+    /// that this host has more ranks than processors.
+    pub(crate) fn lazy(
+        size: usize,
+        lazy: Option<LazyLinks>,
         failure: Arc<GroupFailure>,
         crowded: bool,
-    ) -> Result<Tcp> {
-        let peer = |streams: Vec<SecureStream>| match streams.is_empty() {
-            true => Ok(None),
-            false => Striped::secure(streams).map(Some),
-        };
-        let peers = streams.into_iter().map(peer).collect::<std::io::Result<Vec<_>>>();
-        let peers =
-            peers.map_err(|e| crate::io_error("cannot set up a connection between ranks", &e))?;
-        // A look is a system call of about half a microsecond.
-        let spin = match crowded {
-            true => Spin::counted(100, 0),
-            false => Spin::counted(600, 20),
-        };
-        Ok(Tcp { peers, failure, spin })
+    ) -> Tcp {
+        Tcp { peers: (0..size).map(|_| None).collect(), lazy, failure, spin: spin(crowded) }
     }
 
-    fn peer(&mut self, rank: usize) -> Result<&mut Striped> {
-        self.peers
-            .get_mut(rank)
-            .and_then(Option::as_mut)
-            .ok_or_else(|| err!(Internal, "there is no connection to rank {rank}"))
+    /// The connections to a rank. `None` if that rank has not opened them yet.
+    fn peer(&mut self, rank: usize) -> Result<Option<&mut Striped>> {
+        let missing = || err!(Internal, "there is no connection to rank {rank}");
+        let place = self.peers.get_mut(rank).ok_or_else(missing)?;
+        if place.is_none() {
+            let lazy = self.lazy.as_ref().ok_or_else(missing)?;
+            let opened = lazy.take(rank).map_err(|e| match self.failure.check() {
+                Err(cause) => cause,
+                Ok(()) => e,
+            })?;
+            if let Some(streams) = opened {
+                let striped = Striped::secure(streams)
+                    .map_err(|e| crate::io_error("cannot set up a connection between ranks", &e))?;
+                *place = Some(striped);
+            }
+        }
+        Ok(place.as_mut())
     }
 
     fn broken(&self, rank: usize, why: &std::io::Error) -> Error {
@@ -59,27 +61,52 @@ impl Mesh for Tcp {
     }
 
     fn send(&mut self, to: usize, head: &[u8], body: &[u8]) -> Result<usize> {
-        self.peer(to)?.send(head, body).map_err(|e| self.broken(to, &e))
+        match self.peer(to)? {
+            Some(peer) => peer.send(head, body).map_err(|e| self.broken(to, &e)),
+            None => Ok(0),
+        }
     }
 
     fn recv(&mut self, from: usize, into: &mut [u8]) -> Result<usize> {
-        self.peer(from)?.recv(into).map_err(|e| self.broken(from, &e))
+        match self.peer(from)? {
+            Some(peer) => peer.recv(into).map_err(|e| self.broken(from, &e)),
+            None => Ok(0),
+        }
     }
 
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()> {
         self.failure.check()?;
         let mut polled = Vec::with_capacity(2 * self.peers.len() + 1);
         polled.push(PollFd::from_borrowed_fd(self.failure.descriptor(), PollFlags::IN));
+        if let Some(lazy) = &self.lazy {
+            polled.push(PollFd::from_borrowed_fd(lazy.descriptor(), PollFlags::IN));
+        }
         for (rank, peer) in self.peers.iter().enumerate() {
             let Some(peer) = peer else { continue };
             peer.poll(sending.contains(&rank), receiving.contains(&rank), &mut polled);
         }
         poll_until(&mut polled, until)?;
+        if let Some(lazy) = &self.lazy {
+            // The caller looks for arrived connections next.
+            lazy.clear();
+        }
         self.failure.check()
     }
 
     fn pause(&self, looks: u32) -> bool {
         self.spin.pause(looks)
+    }
+
+    fn open_links(&self) -> Option<usize> {
+        Some(self.peers.iter().flatten().count())
+    }
+}
+
+/// A look is a system call of about half a microsecond.
+fn spin(crowded: bool) -> Spin {
+    match crowded {
+        true => Spin::counted(100, 0),
+        false => Spin::counted(600, 20),
     }
 }
 
@@ -98,6 +125,7 @@ pub(crate) fn poll_until(polled: &mut [PollFd<'_>], until: Instant) -> Result<()
 mod tests {
     use super::striped::tests::pair;
     use super::*;
+    use ferroflow_identity::SecureStream;
     use std::io::Write;
     use std::net::{Shutdown, TcpStream};
 
@@ -106,7 +134,9 @@ mod tests {
         let (ours, theirs): (Vec<_>, Vec<_>) = (0..streams).map(|_| pair()).unzip();
         let ours = ours.into_iter().map(SecureStream::plain).collect();
         let failure = Arc::new(GroupFailure::new().unwrap());
-        (Tcp::new(vec![Vec::new(), ours], failure, true).unwrap(), theirs)
+        let mut mesh = Tcp::lazy(2, None, failure, true);
+        mesh.peers[1] = Some(Striped::secure(ours).unwrap());
+        (mesh, theirs)
     }
 
     #[test]

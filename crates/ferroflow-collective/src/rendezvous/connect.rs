@@ -3,13 +3,14 @@
 
 use super::greeter::Timely;
 use crate::wire::read_frame;
-use ferroflow_core::{Code, Result, ensure, err};
+use ferroflow_core::{Code, Error, Result, ensure, err};
 use ferroflow_identity::{ExpectedPeer, JobToken, SecureStream, Trust};
 use rustix::event::PollFd;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The end of a wait: a time, or earlier if another thread sets `abandon`.
@@ -26,13 +27,13 @@ impl Deadline {
         Deadline { time: Instant::now() + time, abandon: None }
     }
 
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let abandoned = self.abandon.as_ref().is_some_and(|a| a.load(Ordering::SeqCst));
         ensure!(!abandoned, Aborted, "a rank was lost before all ranks had connected");
         Ok(())
     }
 
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         Instant::now() >= self.time
     }
 
@@ -58,11 +59,26 @@ impl Deadline {
 }
 
 /// Listens, if the trust allows it at that address.
-pub(super) fn bind(address: &str, trust: &Trust) -> Result<TcpListener> {
+pub(crate) fn bind(address: &str, trust: &Trust) -> Result<TcpListener> {
     let failed = |e| err!(Unavailable, "cannot listen on {address}: {e}");
     let listener = TcpListener::bind(address).map_err(failed)?;
     trust.check_bind(listener.local_addr().map_err(failed)?)?;
     Ok(listener)
+}
+
+/// [`bind`], and retries while the host name has no address yet: names of pods appear late.
+pub(super) fn bind_when_named(
+    address: &str,
+    trust: &Trust,
+    until: &Deadline,
+) -> Result<TcpListener> {
+    loop {
+        until.check()?;
+        match address.to_socket_addrs() {
+            Err(_) if !until.is_over() => std::thread::sleep(Duration::from_millis(50)),
+            _ => return bind(address, trust),
+        }
+    }
 }
 
 /// The time of one attempt to greet. The other side may not accept connections yet.
@@ -90,6 +106,48 @@ pub(super) fn connect(
         }
         std::thread::sleep(Duration::from_millis(5).min(until.left()));
     }
+}
+
+/// Connects to the first of several addresses of a process at which it answers. All are tried at
+/// the same time: some may lead nowhere, or to another host with the same address.
+pub(super) fn connect_any(
+    addresses: &[String],
+    role: &str,
+    trust: &Trust,
+    token: &JobToken,
+    until: &Deadline,
+) -> Result<SecureStream> {
+    if let [address] = addresses {
+        return connect(address, role, trust, token, until);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let (tell, told) = channel();
+    for address in addresses {
+        let (address, role, trust) = (address.clone(), role.to_string(), trust.clone());
+        let (token, tell) = (token.clone(), tell.clone());
+        let until = Deadline { time: until.time, abandon: Some(stop.clone()) };
+        let work = move || drop(tell.send(connect(&address, &role, &trust, &token, &until)));
+        let thread = std::thread::Builder::new().name("ff-connect".into()).stack_size(256 << 10);
+        thread.spawn(work).map_err(|e| crate::io_error("cannot start a thread", &e))?;
+    }
+    drop(tell);
+    let mut refused: Option<Error> = None;
+    let outcome = loop {
+        match told.recv_timeout(Deadline::LOOK) {
+            Ok(Ok(stream)) => break Ok(stream),
+            Ok(Err(e)) => refused = Some(e),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(e) = until.check() {
+                    break Err(e);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(refused.unwrap_or_else(|| err!(Internal, "no address to connect to")));
+            }
+        }
+    };
+    stop.store(true, Ordering::SeqCst);
+    outcome
 }
 
 /// Connects, and retries until the other side listens.

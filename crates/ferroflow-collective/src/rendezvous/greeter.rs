@@ -5,7 +5,7 @@ use super::connect::Deadline;
 use crate::wire::read_frame_within;
 use ferroflow_core::{Result, err};
 use ferroflow_identity::{JobToken, SecureStream, Trust};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::collections::VecDeque;
 use std::io::Read;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -77,16 +77,47 @@ impl<'a> Greeter<'a> {
             if !until.poll(&mut polled)? {
                 return Ok(None);
             }
-            if !polled[1].revents().is_empty() {
-                let _ = rustix::io::read(&*self.changed, &mut [0; 8]);
-            }
-            if !polled[0].revents().is_empty() {
-                let accepted = self.listener.accept();
-                let (tcp, _) =
-                    accepted.map_err(|e| crate::io_error("cannot accept a connection", &e))?;
-                self.greet(tcp);
-            }
+            let (listener, changed) = (polled[0].revents(), polled[1].revents());
+            self.look(listener, changed)?;
         }
+    }
+
+    /// The next connection that has greeted. `None` if `stop` becomes readable first.
+    pub fn next_or(&mut self, stop: &OwnedFd) -> Result<Option<Greeted>> {
+        loop {
+            while let Ok(outcome) = self.arrived.try_recv() {
+                if outcome.is_some() {
+                    return Ok(outcome);
+                }
+            }
+            let mut polled = [
+                PollFd::new(self.listener, PollFlags::IN),
+                PollFd::new(&*self.changed, PollFlags::IN),
+                PollFd::new(stop, PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(err!(Internal, "cannot wait for connections: {e}")),
+            }
+            if !polled[2].revents().is_empty() {
+                return Ok(None);
+            }
+            self.look(polled[0].revents(), polled[1].revents())?;
+        }
+    }
+
+    /// Accepts a connection, if one waits.
+    fn look(&mut self, listener: PollFlags, changed: PollFlags) -> Result<()> {
+        if !changed.is_empty() {
+            let _ = rustix::io::read(&*self.changed, &mut [0; 8]);
+        }
+        if !listener.is_empty() {
+            let accepted = self.listener.accept();
+            let (tcp, _) =
+                accepted.map_err(|e| crate::io_error("cannot accept a connection", &e))?;
+            self.greet(tcp);
+        }
+        Ok(())
     }
 
     fn greet(&mut self, tcp: TcpStream) {

@@ -3,10 +3,19 @@
 use super::connect::{Deadline, connect};
 use super::greeter::{Greeted, Greeter};
 use super::{Hello, MAGIC, Membership};
+use crate::failure::GroupFailure;
 use crate::wire::{FieldReader, FieldWriter, write_frame};
-use ferroflow_core::{Result, bail, ensure};
+use ferroflow_core::{Result, ensure, err};
 use ferroflow_identity::{JobToken, SecureStream};
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::HashMap;
 use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Most connections of a pair. No known network needs more.
 pub(crate) const MOST_STREAMS: usize = 16;
@@ -60,51 +69,161 @@ impl Call {
     }
 }
 
-/// Connects to all lower ranks and accepts the connections of all higher ones. Returns the
-/// connections by rank.
-pub(super) fn connect_all(
-    member: &Membership,
+/// The connections of a rank, which are opened when a schedule first needs them: a group of
+/// thousands needs a few for each rank. Of two ranks, the higher connects.
+pub(crate) struct LazyLinks {
+    member: Membership,
     asked: Option<usize>,
-    listener: &TcpListener,
-    table: &[Hello],
-    until: &Deadline,
-) -> Result<Vec<Vec<SecureStream>>> {
-    let Membership { rank, size, .. } = *member;
-    let token = JobToken::new(member.token.as_str());
-    let mut streams: Vec<Vec<Option<SecureStream>>> = table
-        .iter()
-        .map(|other| match other.rank == rank {
-            true => Vec::new(),
-            false => (0..streams_between(asked, &table[rank], other)).map(|_| None).collect(),
-        })
-        .collect();
-    for lower in 0..rank {
-        for (number, stream) in streams[lower].iter_mut().enumerate() {
-            let (address, role) = (&table[lower].address, member.role(lower));
-            let mut connected = connect(address, &role, &member.trust, &token, until)
+    table: Vec<Hello>,
+    arrived: Arc<Arrived>,
+    stop: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+    /// Set when the group fails, so that connecting ends.
+    abandon: Arc<AtomicBool>,
+}
+
+/// Connections of higher ranks.
+struct Arrived {
+    /// By rank and number. `None` has not arrived yet.
+    streams: Mutex<HashMap<usize, Vec<Option<SecureStream>>>>,
+    /// Readable when one has arrived.
+    changed: OwnedFd,
+    /// Readable when the thread that accepts them has to end.
+    stopping: OwnedFd,
+}
+
+impl LazyLinks {
+    /// Starts to accept connections of higher ranks.
+    pub(super) fn start(
+        member: &Membership,
+        asked: Option<usize>,
+        listener: TcpListener,
+        table: Vec<Hello>,
+        failure: &GroupFailure,
+    ) -> Result<LazyLinks> {
+        let event = || {
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(|e| err!(Internal, "cannot make an event: {e}"))
+        };
+        let streams = Mutex::new(HashMap::new());
+        let arrived = Arc::new(Arrived { streams, changed: event()?, stopping: event()? });
+        let (stop, abandon) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let flag = abandon.clone();
+        failure.add_listener(move || flag.store(true, Ordering::SeqCst));
+        let mut links = LazyLinks {
+            member: Membership { abandon: None, ..member.clone() },
+            asked,
+            table,
+            arrived,
+            stop,
+            accepting: None,
+            abandon,
+        };
+        // The highest rank is never called.
+        if member.rank + 1 < member.size {
+            links.accepting = Some(links.accept(listener)?);
+        }
+        Ok(links)
+    }
+
+    fn accept(&self, listener: TcpListener) -> Result<JoinHandle<()>> {
+        let (member, arrived, stop) =
+            (self.member.clone(), self.arrived.clone(), self.stop.clone());
+        let counts: Vec<usize> = (0..self.table.len()).map(|rank| self.streams(rank)).collect();
+        let work = move || {
+            let Ok(mut greeter) = Greeter::new(&listener, &member.trust, &member.token) else {
+                return;
+            };
+            while !stop.load(Ordering::SeqCst) {
+                match greeter.next_or(&arrived.stopping) {
+                    Ok(Some(greeted)) => arrived.add(&member, &counts, greeted),
+                    Ok(None) => {}
+                    // No descriptor is free, or the listener is gone: others will say so.
+                    Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("ff-accept".into()).stack_size(256 << 10);
+        thread.spawn(work).map_err(|e| crate::io_error("cannot start a thread", &e))
+    }
+
+    fn streams(&self, other: usize) -> usize {
+        streams_between(self.asked, &self.table[self.member.rank], &self.table[other])
+    }
+
+    /// The connections to a rank, if they are there or can be opened now.
+    pub(crate) fn take(&self, other: usize) -> Result<Option<Vec<SecureStream>>> {
+        match other < self.member.rank {
+            true => self.connect(other).map(Some),
+            false => Ok(self.arrived.take(other)),
+        }
+    }
+
+    fn connect(&self, lower: usize) -> Result<Vec<SecureStream>> {
+        let Membership { rank, ref trust, .. } = self.member;
+        let token = JobToken::new(self.member.token.as_str());
+        let (address, role) = (&self.table[lower].address, self.member.role(lower));
+        let time = Instant::now() + self.member.timeout;
+        let until = Deadline { time, abandon: Some(self.abandon.clone()) };
+        let one = |number: usize| {
+            let mut connected = connect(address, &role, trust, &token, &until)
                 .map_err(|e| e.context(format!("rank {lower}")))?;
             let call = Call { from: rank, to: lower, stream: number };
             write_frame(&mut connected, &call.encode())
                 .map_err(|e| crate::io_error(&format!("cannot send to rank {lower}"), &e))?;
-            *stream = Some(connected);
+            Ok(connected)
+        };
+        (0..self.streams(lower)).map(one).collect()
+    }
+
+    /// A descriptor that becomes readable when connections have arrived.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.arrived.changed.as_fd()
+    }
+
+    /// Makes the descriptor unreadable until more connections arrive.
+    pub(crate) fn clear(&self) {
+        let _ = rustix::io::read(&self.arrived.changed, &mut [0; 8]);
+    }
+}
+
+impl Drop for LazyLinks {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let _ = rustix::io::write(&self.arrived.stopping, &1u64.to_ne_bytes());
+        if let Some(thread) = self.accepting.take() {
+            let _ = thread.join();
         }
     }
-    let mut greeter = Greeter::new(listener, &member.trust, &member.token)?;
-    while let Some(missing) = (rank + 1..size).find(|&r| streams[r].iter().any(Option::is_none)) {
-        let Some(Greeted { stream, first }) = greeter.next(until)? else {
-            bail!(DeadlineExceeded, "rank {missing} did not connect to rank {rank}");
-        };
-        let Ok(call) = Call::decode(&first) else { continue };
+}
+
+impl Arrived {
+    fn add(&self, member: &Membership, counts: &[usize], greeted: Greeted) {
+        let Greeted { stream, first } = greeted;
+        let Ok(call) = Call::decode(&first) else { return };
         let may_be = stream.identity().may_be(&member.role(call.from));
-        if !may_be || call.to != rank || call.from <= rank {
-            continue;
+        let is_higher = call.from > member.rank && call.from < counts.len();
+        if !may_be || call.to != member.rank || !is_higher || call.stream >= counts[call.from] {
+            return;
         }
-        let place = streams.get_mut(call.from).and_then(|s| s.get_mut(call.stream));
-        if let Some(place @ None) = place {
+        let mut all = self.streams.lock();
+        let of =
+            all.entry(call.from).or_insert_with(|| (0..counts[call.from]).map(|_| None).collect());
+        if let Some(place @ None) = of.get_mut(call.stream) {
             *place = Some(stream);
         }
+        drop(all);
+        let _ = rustix::io::write(&self.changed, &1u64.to_ne_bytes());
     }
-    Ok(streams.into_iter().map(|s| s.into_iter().flatten().collect()).collect())
+
+    /// The connections of a rank, if all have arrived.
+    fn take(&self, from: usize) -> Option<Vec<SecureStream>> {
+        let mut all = self.streams.lock();
+        if !all.get(&from)?.iter().all(Option::is_some) {
+            return None;
+        }
+        Some(all.remove(&from)?.into_iter().flatten().collect())
+    }
 }
 
 #[cfg(test)]

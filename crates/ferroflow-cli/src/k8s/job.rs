@@ -1,0 +1,164 @@
+//! The job that `ferroflow k8s render` writes: its pods by role, and what they share.
+
+use super::secret::Secret;
+use super::{RenderArgs, wrong};
+use crate::run::{JobShape, JobTasks};
+use ferroflow::Result;
+use serde_json::{Value, json};
+
+/// The name of the job, in the values of variables: the controller puts it there, so that the same
+/// pods work under every name.
+pub const JOB_NAME: &str = "$(FERROFLOW_JOB_NAME)";
+/// Where the Secret is mounted.
+pub const CREDENTIALS: &str = "/ferroflow/credentials";
+/// Where health probes are answered.
+pub const HEALTH_PORT: u16 = 8080;
+
+const RANK_PORT: u16 = 29_400;
+const TASK_PORT: u16 = 2222;
+
+/// Everything that the manifests say.
+pub struct KubernetesJob {
+    pub name: String,
+    pub image: String,
+    pub secret: Option<Secret>,
+    pub checkpoints: Option<String>,
+    pub max_restarts: u32,
+    pub cpu: Option<String>,
+    pub memory: Option<String>,
+    pub gpus: Option<u32>,
+    pub is_insecure: bool,
+    pub roles: Vec<PodRole>,
+    /// Variables that the user gave.
+    pub env: Vec<(String, String)>,
+}
+
+/// The pods of one role, which are one Job.
+pub struct PodRole {
+    /// The name of the Job, and of the container.
+    pub name: &'static str,
+    pub count: usize,
+    pub command: Vec<String>,
+    pub port: u16,
+    /// Variables that say which task this is.
+    pub env: Vec<Value>,
+    /// Whether the job has succeeded when these pods have.
+    pub decides: bool,
+    /// Whether a single pod starts again when it fails. Otherwise the whole job does.
+    pub restarts_alone: bool,
+    /// Whether it answers health probes.
+    pub has_health: bool,
+    /// Whether it runs the user's program.
+    pub runs_program: bool,
+}
+
+impl KubernetesJob {
+    pub fn new(args: &RenderArgs) -> Result<KubernetesJob> {
+        check_name(&args.name)?;
+        let shape = args.job.shape()?;
+        let roles = match shape.tasks {
+            JobTasks::Ranks(n) => vec![ranks(&shape, n)],
+            JobTasks::Cluster { .. } => tasks(&shape)?,
+        };
+        let secret = match (&args.secret, shape.insecure) {
+            (Some(name), _) => Some(Secret::existing(name)),
+            (None, true) => None,
+            (None, false) => Some(Secret::new(&args.name, &roles)?),
+        };
+        Ok(KubernetesJob {
+            name: args.name.clone(),
+            image: args.image.clone(),
+            secret,
+            checkpoints: args.checkpoints.clone(),
+            max_restarts: args.max_restarts,
+            cpu: args.cpu.clone(),
+            memory: args.memory.clone(),
+            gpus: args.gpus,
+            is_insecure: shape.insecure,
+            roles,
+            env: shape.env,
+        })
+    }
+}
+
+/// Names of jobs are part of host names.
+fn check_name(name: &str) -> Result<()> {
+    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_good = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && name.len() <= 40
+        && name.chars().all(is_letter);
+    match is_good {
+        true => Ok(()),
+        false => Err(wrong(format!(
+            "--name {name:?} cannot be part of a host name: use up to 40 lower-case letters, digits and dashes"
+        ))),
+    }
+}
+
+/// The host name of a pod.
+pub fn host(role: &str, index: usize) -> String {
+    format!("{JOB_NAME}-{role}-0-{index}.{JOB_NAME}")
+}
+
+fn ranks(shape: &JobShape, n: usize) -> PodRole {
+    let port = shape.port.unwrap_or(RANK_PORT);
+    let address = format!("{}:{port}", host("rank", 0));
+    PodRole {
+        name: "rank",
+        count: n,
+        command: shape.program.clone(),
+        port,
+        env: vec![
+            json!({"name": "FERROFLOW_SIZE", "value": n.to_string()}),
+            json!({"name": "FERROFLOW_ADDRESS", "value": address}),
+        ],
+        decides: true,
+        restarts_alone: false,
+        has_health: false,
+        runs_program: true,
+    }
+}
+
+fn tasks(shape: &JobShape) -> Result<Vec<PodRole>> {
+    let JobTasks::Cluster { ps, workers, chief, evaluator } = shape.tasks else {
+        return Ok(Vec::new());
+    };
+    let port = shape.port.unwrap_or(TASK_PORT);
+    let counts = [
+        ("ps", ps),
+        ("chief", usize::from(chief)),
+        ("worker", workers - usize::from(chief)),
+        ("evaluator", usize::from(evaluator)),
+    ];
+    let present = counts.into_iter().filter(|(_, count)| *count > 0);
+    let mut cluster = serde_json::Map::new();
+    for (name, count) in present.clone().filter(|(name, _)| *name != "evaluator") {
+        let addresses: Vec<String> =
+            (0..count).map(|i| format!("{}:{port}", host(name, i))).collect();
+        cluster.insert(name.into(), json!(addresses));
+    }
+    let server = ["ferroflow", "server"].map(String::from);
+    let role = |(name, count): (&'static str, usize)| {
+        let is_server = name == "ps" && shape.serves_ps;
+        let task = json!({"type": name, "index": "INDEX"});
+        let config = json!({"cluster": cluster, "task": task}).to_string();
+        // A number, as programs expect it.
+        let config = config.replace("\"INDEX\"", "$(FERROFLOW_TASK)");
+        PodRole {
+            name,
+            count,
+            command: if is_server { server.to_vec() } else { shape.program.clone() },
+            port,
+            env: vec![
+                json!({"name": "TF_CONFIG", "value": config}),
+                json!({"name": "FERROFLOW_BIND", "value": "0.0.0.0"}),
+            ],
+            decides: matches!(name, "worker" | "chief"),
+            restarts_alone: true,
+            has_health: is_server,
+            runs_program: !is_server,
+        }
+    };
+    Ok(present.map(role).collect())
+}

@@ -1,0 +1,149 @@
+//! Jobs and pods: what all manifests have in common.
+
+use super::job::{CREDENTIALS, HEALTH_PORT, KubernetesJob, PodRole};
+use serde_json::{Value, json};
+
+/// The user of the pods, without rights.
+const USER: u32 = 65_532;
+/// How long a pod has to write a checkpoint after SIGTERM.
+const GRACE_S: u32 = 60;
+/// How often a single pod may fail. Losing its node does not count.
+const RETRIES: u32 = 100;
+
+/// A Job of a JobSet: the pods of one role.
+pub fn replicated_job(job: &KubernetesJob, role: &PodRole, labels: Value) -> Value {
+    let (restart, retries) = match role.restarts_alone {
+        true => ("OnFailure", RETRIES),
+        false => ("Never", 0),
+    };
+    let mut pod = json!({
+        "restartPolicy": restart,
+        "terminationGracePeriodSeconds": GRACE_S,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container(job, role)],
+        "volumes": volumes(job),
+    });
+    if !role.runs_program {
+        // A server needs no rights on the cluster.
+        pod["automountServiceAccountToken"] = json!(false);
+    }
+    let mut one = json!({
+        "name": role.name,
+        "replicas": 1,
+        "template": {
+            "spec": {
+                "completionMode": "Indexed",
+                "completions": role.count,
+                "parallelism": role.count,
+                "backoffLimit": retries,
+                "template": {"spec": pod},
+            },
+        },
+    });
+    if !labels.is_null() {
+        one["template"]["metadata"] = json!({"labels": labels});
+    }
+    one
+}
+
+fn container(job: &KubernetesJob, role: &PodRole) -> Value {
+    let mut container = json!({
+        "name": role.name,
+        "image": job.image,
+        "command": role.command,
+        "env": variables(job, role),
+        "ports": [{"name": "ferroflow", "containerPort": role.port}],
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": mounts(job),
+    });
+    if let Some(resources) = resources(job, role) {
+        container["resources"] = resources;
+    }
+    if role.has_health {
+        if let Some(ports) = container["ports"].as_array_mut() {
+            ports.push(json!({"name": "health", "containerPort": HEALTH_PORT}));
+        }
+        let http = |path: &str| json!({"path": path, "port": "health"});
+        // Two minutes to start, then half a minute of silence before a restart.
+        container["startupProbe"] =
+            json!({"grpc": {"port": HEALTH_PORT}, "periodSeconds": 2, "failureThreshold": 60});
+        container["readinessProbe"] = json!({"httpGet": http("/readyz"), "periodSeconds": 5});
+        container["livenessProbe"] =
+            json!({"httpGet": http("/healthz"), "periodSeconds": 10, "failureThreshold": 3});
+    }
+    container
+}
+
+/// The place of the task first: later variables refer to it.
+fn variables(job: &KubernetesJob, role: &PodRole) -> Vec<Value> {
+    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+    let place = if role.name == "rank" { "FERROFLOW_RANK" } else { "FERROFLOW_TASK" };
+    let mut all = vec![
+        field("FERROFLOW_JOB_NAME", "metadata.labels['jobset.sigs.k8s.io/jobset-name']"),
+        field(place, index),
+    ];
+    all.extend(role.env.iter().cloned());
+    if job.secret.is_some() {
+        all.push(json!({"name": "FERROFLOW_CREDENTIALS", "value": CREDENTIALS}));
+    }
+    if job.is_insecure {
+        all.push(json!({"name": "FERROFLOW_INSECURE", "value": "1"}));
+    }
+    if role.has_health {
+        let address = format!("0.0.0.0:{HEALTH_PORT}");
+        all.push(json!({"name": "FERROFLOW_HEALTH", "value": address}));
+    }
+    all.extend(job.env.iter().map(|(name, value)| json!({"name": name, "value": value})));
+    all
+}
+
+fn mounts(job: &KubernetesJob) -> Vec<Value> {
+    let mut all = vec![json!({"name": "tmp", "mountPath": "/tmp"})];
+    if job.secret.is_some() {
+        let mount = json!({"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true});
+        all.push(mount);
+    }
+    if job.checkpoints.is_some() {
+        all.push(json!({"name": "checkpoints", "mountPath": "/checkpoints"}));
+    }
+    all
+}
+
+fn volumes(job: &KubernetesJob) -> Vec<Value> {
+    let mut all = vec![json!({"name": "tmp", "emptyDir": {}})];
+    if let Some(secret) = &job.secret {
+        // Readable by the group of the pod.
+        let source = json!({"secretName": secret.name, "defaultMode": 0o440});
+        all.push(json!({"name": "credentials", "secret": source}));
+    }
+    if let Some(claim) = &job.checkpoints {
+        let source = json!({"claimName": claim});
+        all.push(json!({"name": "checkpoints", "persistentVolumeClaim": source}));
+    }
+    all
+}
+
+fn resources(job: &KubernetesJob, role: &PodRole) -> Option<Value> {
+    let mut requests = serde_json::Map::new();
+    for (name, given) in [("cpu", &job.cpu), ("memory", &job.memory)] {
+        requests.extend(given.iter().map(|value| (name.to_string(), json!(value))));
+    }
+    let mut limits = serde_json::Map::new();
+    limits.extend(job.memory.iter().map(|value| ("memory".to_string(), json!(value))));
+    if let (Some(gpus), true) = (job.gpus, role.runs_program) {
+        limits.insert("nvidia.com/gpu".into(), json!(gpus));
+    }
+    (!requests.is_empty() || !limits.is_empty())
+        .then(|| json!({"requests": requests, "limits": limits}))
+}
