@@ -38,9 +38,13 @@ mod worker;
 pub use client::{ConnectOptions, InProcessMaster, RemoteSession, SessionDevice, StepAnswer};
 pub use departure::{workers_done, workers_done_with};
 pub use ferroflow_identity::{Credentials, IpRange, JobAuthority, PeerIdentity, Trust};
+pub use ferroflow_metrics::{MetricsFormat, TaskMetrics};
 pub use link::DataPath;
 pub use listen::TrustedListener;
-pub use net::{NetListener, NetStream, SystemNetwork, TaskNetwork, TlsConnector, TlsStream};
+pub use net::{
+    NetListener, NetStream, SystemNetwork, TaskNetwork, TlsConnector, TlsStream, accept_http,
+    connect_http,
+};
 pub use proxy::TlsProxy;
 pub use server::{Server, ServerOptions};
 pub use shutdown::exit_within;

@@ -15,6 +15,7 @@ use crate::worker::Worker;
 use ferroflow_core::{Gpu, Limits, Result, err, limits};
 use ferroflow_graph::Catalog;
 use ferroflow_identity::Trust;
+use ferroflow_metrics::{GpuSample, ServerSample, TaskMetrics};
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Weak};
@@ -46,6 +47,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// The peers that are let in, and the credentials of this task.
     pub trust: Trust,
+    /// Counts what the task does.
+    pub metrics: Arc<TaskMetrics>,
 }
 
 impl ServerOptions {
@@ -54,9 +57,11 @@ impl ServerOptions {
 
     /// Task `task` of `job` in `cluster`, with one CPU.
     pub fn new(cluster: ClusterSpec, job: impl Into<String>, task: u32) -> ServerOptions {
+        let job = job.into();
         ServerOptions {
             cluster,
-            job: job.into(),
+            metrics: TaskMetrics::new(&job, task),
+            job,
             task,
             bind: None,
             cpus: 1,
@@ -94,6 +99,7 @@ pub struct Server {
     target: String,
     limits: Limits,
     trust: Trust,
+    metrics: Arc<TaskMetrics>,
 }
 
 impl Server {
@@ -147,6 +153,8 @@ impl Server {
             data_path,
             limits,
             trust,
+            gpus,
+            metrics,
             ..
         } = options;
         let network = SecureNetwork::over(network, &trust, cluster.roles());
@@ -175,6 +183,7 @@ impl Server {
             &links,
             limits,
             &trust,
+            metrics.clone(),
         );
         let master = Master::new(
             task.clone(),
@@ -185,10 +194,15 @@ impl Server {
             channels,
             links,
             MasterOptions { session_timeout, limits },
+            metrics.clone(),
         );
         let (drain, own) = (Drain::default(), identity.clone());
-        let service = Arc::new(TaskService { master, worker, task, drain, identity: own });
-        Ok(Server { listeners, service, identity, target, limits, trust })
+        let counted = metrics.clone();
+        let service =
+            Arc::new(TaskService { master, worker, task, drain, identity: own, metrics: counted });
+        let sampled = Arc::downgrade(&service);
+        metrics.set_sampler(move || Some(sample(&*sampled.upgrade()?, &gpus)));
+        Ok(Server { listeners, service, identity, target, limits, trust, metrics })
     }
 
     /// The target for sessions of clients: `grpc://host:port`, or `grpcs://host:port` with TLS.
@@ -209,12 +223,13 @@ impl Server {
     /// Serves until `shutdown` completes. Then no new step starts. Running steps have one second to
     /// finish, then they fail with `Unavailable`.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let Server { listeners, service, identity, limits, trust, .. } = self;
+        let Server { listeners, service, identity, limits, trust, metrics, .. } = self;
         let (handed, incoming) = Handed::channel();
         let mut accepting = JoinSet::new();
         for listener in listeners {
             let (identity, worker) = (identity.clone(), service.worker.clone());
-            accepting.spawn(listen(listener, handed.clone(), identity, worker, trust.clone()));
+            let (handed, trust, metrics) = (handed.clone(), trust.clone(), metrics.clone());
+            accepting.spawn(listen(listener, handed, identity, worker, trust, metrics));
         }
         drop(handed);
         let expiring = tokio::spawn(expire(Arc::downgrade(&service), limits.session_idle));
@@ -234,6 +249,20 @@ impl Server {
         limits.connections.most = limits.connections.most.min(descriptors() / 2);
         let server = rpc::RpcServer { limits, ..rpc::RpcServer::default() };
         server.serve(incoming, service, stop).await;
+    }
+}
+
+/// What metrics show of the server at present.
+fn sample(service: &TaskService, gpus: &[Arc<dyn Gpu>]) -> ServerSample {
+    let gpu = |(i, gpu): (usize, &Arc<dyn Gpu>)| {
+        let memory = gpu.memory();
+        let (in_use, limit) = (memory.in_use as u64, memory.limit as u64);
+        GpuSample { name: format!("GPU:{i}"), in_use, limit }
+    };
+    ServerSample {
+        session_memory: service.worker.session_memory() + service.master.session_memory(),
+        gpus: gpus.iter().enumerate().map(gpu).collect(),
+        is_serving: !service.drain.is_closed(),
     }
 }
 

@@ -6,6 +6,7 @@ mod connection;
 use super::{BoxFuture, Chunks, IncomingConnections, Keepalive, RpcStatus};
 use ferroflow_core::{Limits, Quota, limits};
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::OpenConnection;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
 use std::sync::Arc;
@@ -21,12 +22,14 @@ pub struct Caller {
     pub address: String,
     /// Its identity.
     pub identity: Arc<PeerIdentity>,
+    /// Counts the connection as open, where connections are counted.
+    pub open: Option<Arc<OpenConnection>>,
 }
 
 impl Caller {
     /// A client that was not asked who it is.
     pub fn unverified(address: String) -> Caller {
-        Caller { address, identity: Arc::new(PeerIdentity::Unverified) }
+        Caller { address, identity: Arc::new(PeerIdentity::Unverified), open: None }
     }
 }
 
