@@ -66,13 +66,14 @@ pub(crate) async fn listen(
     metrics: Arc<TaskMetrics>,
 ) {
     let serve = move |greeted| serve(greeted, grpc.clone(), own.clone(), receiver.clone());
-    greet_all(&mut *listener, trust, serve).await;
+    greet_all(&mut *listener, trust, metrics, serve).await;
 }
 
 /// Accepts connections of known peers until it is dropped. Dropping it ends what `serve` does.
 async fn greet_all<F: Future<Output = ()> + Send + 'static>(
     listener: &mut dyn NetListener,
     trust: Trust,
+    metrics: Arc<TaskMetrics>,
     serve: impl Fn(Greeted) -> F,
 ) {
     let trust = Arc::new(trust);
@@ -135,7 +136,9 @@ impl TrustedListener {
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
             let serve = move |greeted| hand_over(greeted, to.clone());
-            greet_all(&mut listener, trust, serve).await;
+            // Its owner counts what it serves.
+            let metrics = TaskMetrics::new("service", 0);
+            greet_all(&mut listener, trust, metrics, serve).await;
         });
         Ok(TrustedListener { handed, address, _accepting: accepting })
     }

@@ -32,6 +32,7 @@ mod broadcast;
 pub mod elastic;
 mod gradients;
 mod handle;
+mod observed;
 mod ops;
 mod optimizer;
 mod process_set;
@@ -53,6 +54,7 @@ use ferroflow_collective::{
 };
 use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
+use observed::Observed;
 use parking_lot::RwLock;
 use process_set::Members;
 use std::net::TcpListener;
@@ -198,6 +200,8 @@ pub(crate) struct Link {
     sets: RwLock<Vec<Members>>,
     /// Elastic: membership changes, so the only set is that of all ranks.
     is_elastic: bool,
+    /// The metrics of this rank, and its HTTP port, if the environment asks for one.
+    observed: Observed,
 }
 
 impl Link {
@@ -236,6 +240,9 @@ impl Link {
         // Dropping an engine waits for other ranks, so drop it outside the lock.
         let engine = self.engine.write().take();
         drop(engine);
+        if !self.is_elastic {
+            self.observed.tell();
+        }
     }
 }
 
@@ -270,10 +277,11 @@ impl Drop for SharedWorld {
 impl World {
     /// Connects to the other ranks. Graphs have the ops of `base` and the communicating ops.
     pub fn meet(config: Config, base: &Catalog) -> Result<World> {
-        let (engine, place, sets) = start(config)?;
+        let observed = Observed::default();
+        let (engine, place, sets) = start(config, &observed)?;
         let (engine, place) = (RwLock::new(Some(engine)), RwLock::new(place));
         let sets = RwLock::new(sets);
-        let link = Arc::new(Link { engine, place, sets, is_elastic: false });
+        let link = Arc::new(Link { engine, place, sets, is_elastic: false, observed });
         Ok(World(Arc::new(SharedWorld::new(link, base))))
     }
 
@@ -493,9 +501,9 @@ impl World {
     }
 }
 
-fn start(config: Config) -> Result<(Engine, Place, Vec<Members>)> {
+fn start(config: Config, observed: &Observed) -> Result<(Engine, Place, Vec<Members>)> {
     let Config { membership, listener, group, engine, deterministic, process_sets } = config;
-    let (group, engine) = prepared(group, engine, deterministic);
+    let (group, mut engine) = prepared(group, engine, deterministic);
     let member = match membership {
         Some(member) => member,
         None => Membership::from_env()?.unwrap_or_else(|| Membership::new(0, 1, "127.0.0.1:0")),
@@ -511,6 +519,7 @@ fn start(config: Config) -> Result<(Engine, Place, Vec<Members>)> {
     for ranks in process_sets {
         sets.push(Members { id: group.add_set(&ranks)?, ranks });
     }
+    engine.metrics.get_or_insert_with(|| observed.of_rank(group.rank(), &member.trust));
     let (engine, place) = start_engine(group, engine)?;
     Ok((engine, place, sets))
 }

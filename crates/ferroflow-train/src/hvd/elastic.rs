@@ -5,11 +5,14 @@
 //! rank 0's values and continue. When new ranks wait to join, all ranks stop at the same commit and
 //! reconnect with them.
 
-use super::{Config, Link, Members, Place, Reduction, SharedWorld, World, prepared, start_engine};
+use super::{
+    Config, Link, Members, Observed, Place, Reduction, SharedWorld, World, prepared, start_engine,
+};
 use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::session::Session;
 use crate::variable::Variable;
+use ferroflow_cluster::Trust;
 use ferroflow_collective::elastic::ElasticMember;
 use ferroflow_collective::{EngineOptions, GroupOptions};
 use ferroflow_core::{Code, Error, Result, Tensor, bail, ensure, err};
@@ -27,6 +30,8 @@ pub struct Elastic {
     /// Recovery times after lost ranks, from the failure to the next step.
     recoveries: Vec<Duration>,
     rejoins: u64,
+    /// Groups that this process was a rank of.
+    epoch: u64,
 }
 
 impl Elastic {
@@ -39,7 +44,8 @@ impl Elastic {
         let (group, engine) = prepared(config.group, config.engine, config.deterministic);
         let (none, place) = (RwLock::new(None), RwLock::new(Place::ALONE));
         let sets = RwLock::new(vec![Members::WORLD]);
-        let link = Arc::new(Link { engine: none, place, sets, is_elastic: true });
+        let observed = Observed::default();
+        let link = Arc::new(Link { engine: none, place, sets, is_elastic: true, observed });
         let met = seat.next_group(&group)?;
         let world = World(Arc::new(SharedWorld::new(link, base)));
         let mut job = Elastic {
@@ -49,6 +55,7 @@ impl Elastic {
             engine,
             recoveries: Vec::new(),
             rejoins: 0,
+            epoch: 0,
         };
         job.adopt(met)?;
         Ok(job)
@@ -70,8 +77,13 @@ impl Elastic {
     }
 
     fn adopt(&mut self, group: ferroflow_collective::Group) -> Result<()> {
-        let (engine, place) = start_engine(group, self.engine.clone())?;
         let link = &self.world.0.link;
+        // The driver's credentials are not known here: the port is bound to loopback or refused.
+        let metrics = link.observed.of_rank(group.rank(), &Trust::default());
+        let options = EngineOptions { metrics: Some(metrics.clone()), ..self.engine.clone() };
+        let (engine, place) = start_engine(group, options)?;
+        self.epoch += 1;
+        metrics.set_ranks(place.size, Some(self.epoch));
         *link.place.write() = place;
         *link.engine.write() = Some(engine);
         Ok(())
@@ -96,6 +108,9 @@ impl Elastic {
             let result = reset.and_then(|()| {
                 if let Some(since) = failed.take() {
                     self.recoveries.push(since.elapsed());
+                    if let Some(metrics) = self.world.0.link.observed.metrics() {
+                        metrics.recovered();
+                    }
                 }
                 train(&self.world, state)
             });
@@ -145,6 +160,7 @@ impl Elastic {
     /// Tells the driver that this process has finished its work.
     pub fn finish(self) {
         self.world.shutdown();
+        self.world.0.link.observed.tell();
         if let Ok(seat) = Arc::try_unwrap(self.seat) {
             seat.into_inner().done();
         }
