@@ -304,6 +304,8 @@ pub(crate) fn register(
 
     let runs = Family::<KindLabels, Counter>::default();
     r.register("collectives", "Collectives that this rank has run", runs.clone());
+    // A family without values would be left out.
+    drop(runs.get_or_create(&KindLabels { kind: "all-reduce" }));
     let seconds = times();
     let help = "Time of a collective on this rank, without waiting for other ranks";
     r.register_with_unit("collective", help, Unit::Seconds, seconds.clone());

@@ -21,6 +21,6 @@ pub use lag::RankLag;
 pub use peers::PeerCounters;
 pub use phases::{PHASES, Phase, PhaseSeconds};
 pub use sample::{GpuSample, ServerSample};
-pub use steps::{OpenConnection, OpenSession, StepEnd, StepRecord, StepTimer};
+pub use steps::{CountedSession, OpenConnection, StepEnd, StepRecord, StepTimer};
 pub use task::TaskMetrics;
 pub use text::MetricsFormat;

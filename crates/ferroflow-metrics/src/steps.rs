@@ -66,7 +66,7 @@ impl StepRecord {
 }
 
 /// A session that is open, until this is dropped.
-pub struct OpenSession {
+pub struct CountedSession {
     metrics: Arc<TaskMetrics>,
     /// A number for logs. The handle of a session is a secret.
     pub number: u64,
@@ -75,11 +75,11 @@ pub struct OpenSession {
     last_end: AtomicU64,
 }
 
-impl OpenSession {
-    pub(crate) fn new(metrics: Arc<TaskMetrics>) -> OpenSession {
+impl CountedSession {
+    pub(crate) fn new(metrics: Arc<TaskMetrics>) -> CountedSession {
         metrics.counters.sessions.inc();
         let number = metrics.counters.opened_sessions.inc() + 1;
-        OpenSession { metrics, number, opened: Instant::now(), last_end: AtomicU64::new(0) }
+        CountedSession { metrics, number, opened: Instant::now(), last_end: AtomicU64::new(0) }
     }
 
     /// Begins a step of a client.
@@ -97,7 +97,7 @@ impl OpenSession {
     }
 }
 
-impl Drop for OpenSession {
+impl Drop for CountedSession {
     fn drop(&mut self) {
         self.metrics.counters.sessions.dec();
     }
@@ -123,14 +123,14 @@ impl Drop for OpenConnection {
 
 /// A step of a client.
 pub struct StepTimer<'s> {
-    session: &'s OpenSession,
+    session: &'s CountedSession,
     started: Instant,
 }
 
 impl StepTimer<'_> {
     /// The step has ended.
     pub fn end(self, end: StepEnd) {
-        let OpenSession { metrics, opened, last_end, .. } = self.session;
+        let CountedSession { metrics, opened, last_end, .. } = self.session;
         let now = Instant::now();
         metrics.count_step(end, now - self.started);
         last_end.store((now - *opened).as_micros().max(1) as u64, Ordering::Relaxed);

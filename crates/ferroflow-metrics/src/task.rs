@@ -5,7 +5,7 @@ use crate::lag::{LagTable, RankLag};
 use crate::peers::{PeerCounters, PeerTable};
 use crate::phases::{Phase, PhaseSeconds};
 use crate::sample::{SampleSource, ServerSample};
-use crate::steps::{OpenSession, RecentSteps, StepEnd, StepRecord};
+use crate::steps::{CountedSession, RecentSteps, StepEnd, StepRecord};
 use crate::text::MetricsFormat;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -75,8 +75,8 @@ impl TaskMetrics {
     }
 
     /// A session was opened.
-    pub fn open_session(self: &Arc<Self>) -> OpenSession {
-        OpenSession::new(self.clone())
+    pub fn open_session(self: &Arc<Self>) -> CountedSession {
+        CountedSession::new(self.clone())
     }
 
     /// Counts a step of a client.

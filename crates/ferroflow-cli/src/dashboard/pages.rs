@@ -41,6 +41,30 @@ impl BoardPages {
     }
 }
 
+/// The text that a browser has encoded for a query.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match (first, hex.and_then(|two| u8::from_str_radix(two, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            (b'+', _) => {
+                bytes.push(b' ');
+                rest = tail;
+            }
+            (other, _) => {
+                bytes.push(*other);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn send(browser: &EventSender, event: &str, value: &serde_json::Value) {
     browser.send(event, &value.to_string());
 }
@@ -63,7 +87,7 @@ impl HttpService for BoardPages {
             "/api/job/graph" => self.fetch("/api/graph", "graph", None),
             "/api/job/logs" => {
                 let task = request.query.strip_prefix("task=").unwrap_or_default();
-                self.fetch("/api/logs", "logs", Some(task.replace("%20", " ").replace('+', " ")))
+                self.fetch("/api/logs", "logs", Some(decoded(task)))
             }
             _ => match &self.task {
                 Some(task) => task.get(request),
@@ -73,5 +97,18 @@ impl HttpService for BoardPages {
                 None => HttpAnswer::not_found(),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_decoded() {
+        assert_eq!(decoded("worker%200"), "worker 0");
+        assert_eq!(decoded("a+b%C3%A9%3Cx%3E"), "a b\u{e9}<x>");
+        assert_eq!(decoded("100%"), "100%");
+        assert_eq!(decoded("%zz%f"), "%zz%f");
     }
 }

@@ -56,7 +56,14 @@ pub fn names_from_outside_are_text() {
     let step = std::time::Duration::from_millis(1);
     (0..5).for_each(|id| metrics.rank_step(id, step, step / 4, step / 4));
     metrics.sent_value(hostile, 100);
-    metrics.waited_for(hostile, step);
+    // A wait is shown as long as it lasts.
+    let waiting = metrics.clone();
+    std::thread::spawn(move || {
+        loop {
+            waiting.waited_for(hostile, step);
+            std::thread::sleep(step * 50);
+        }
+    });
     let options = HttpOptions::parse("127.0.0.1:0", Default::default(), false).unwrap();
     let pages = TaskPages { metrics, is_open: false };
     let task = BackgroundHttp::start(options, Arc::new(pages)).unwrap();

@@ -13,7 +13,7 @@ use crate::worker::SessionState;
 use ferroflow_core::inline::may_read_nodes_inline;
 use ferroflow_core::{DeviceInfo, Error, MemoryOwner, QuotaShare, Result, err};
 use ferroflow_identity::{JobToken, PeerIdentity};
-use ferroflow_metrics::OpenSession;
+use ferroflow_metrics::CountedSession;
 use ferroflow_runtime::{SessionScope, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) struct MasterSession {
     pub devices: Vec<Arc<DeviceInfo>>,
     pub uses: SessionUse,
     /// Counts it as open.
-    pub open: OpenSession,
+    pub open: CountedSession,
     memory: Arc<MemoryOwner>,
     _counted: QuotaShare,
 }

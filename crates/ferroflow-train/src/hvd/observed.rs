@@ -20,7 +20,7 @@ pub(super) struct Observed(Mutex<Option<Shown>>);
 struct Shown {
     metrics: Arc<TaskMetrics>,
     started: Instant,
-    is_told: bool,
+    is_reported: bool,
     _http: Option<BackgroundHttp>,
 }
 
@@ -31,7 +31,7 @@ impl Observed {
         let shown = shown.get_or_insert_with(|| {
             let metrics = TaskMetrics::new("rank", u32::try_from(rank).unwrap_or(u32::MAX));
             let http = observe_from_env(&metrics, trust);
-            Shown { metrics, started: Instant::now(), is_told: false, _http: http }
+            Shown { metrics, started: Instant::now(), is_reported: false, _http: http }
         });
         shown.metrics.clone()
     }
@@ -44,9 +44,9 @@ impl Observed {
     /// Prints the report on standard error, once.
     pub fn tell(&self) {
         let text = self.report();
-        let is_told =
-            self.0.lock().as_mut().is_none_or(|s| std::mem::replace(&mut s.is_told, true));
-        if let Some(text) = text.filter(|_| !is_told) {
+        let is_reported =
+            self.0.lock().as_mut().is_none_or(|s| std::mem::replace(&mut s.is_reported, true));
+        if let Some(text) = text.filter(|_| !is_reported) {
             // Ignore the error: a closed standard error must not fail the job.
             let _ = writeln!(std::io::stderr(), "ferroflow: {text}");
         }
