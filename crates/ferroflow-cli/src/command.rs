@@ -5,13 +5,16 @@ mod bench;
 #[cfg(test)]
 mod command_doc;
 mod credentials;
+mod dashboard;
 mod devices;
 mod doctor;
 mod exec;
+mod http_flags;
 mod inspect;
 mod k8s;
 mod launch;
 mod limit_flags;
+mod logging;
 mod place;
 mod plan;
 mod proxy;
@@ -19,6 +22,8 @@ mod run;
 mod say;
 mod serve;
 mod server;
+mod shell;
+mod top;
 mod train;
 mod units;
 
@@ -51,6 +56,10 @@ enum Verb {
     Place(place::Args),
     Bench(bench::Args),
     Train(train::Args),
+    Dashboard(dashboard::Args),
+    Top(top::Args),
+    Completions(shell::Completions),
+    Man(shell::Man),
     /// End the processes of a job whose launcher was killed
     #[command(hide = true)]
     Guard(launch::guard::Args),
@@ -119,6 +128,10 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         Verb::Server(args) => server::run(*args),
         Verb::Serve(args) => serve::run(*args),
         Verb::Train(args) => train::run(args),
+        Verb::Dashboard(args) => dashboard::run(args),
+        Verb::Top(args) => top::run(args),
+        Verb::Completions(args) => shell::completions(args),
+        Verb::Man(args) => shell::man(args),
         Verb::Run(args) => run::run(args),
         Verb::Exec(args) => exec::run(args),
         Verb::Certs(args) => credentials::run(args),

@@ -1,9 +1,10 @@
 //! `ferroflow proxy`: lets clients without TLS reach a server with TLS.
 
 use crate::credentials::CredentialArgs;
-use crate::server::log_to_stderr;
+use crate::logging::{LogFormat, log_to_stderr};
 use ferroflow::cluster::{TlsProxy, Trust, network_threads, stop_signal};
 use ferroflow::{Code, Error, Result};
+use ferroflow_metrics::TaskMetrics;
 use std::net::SocketAddr;
 
 /// Let TensorFlow clients, which have no TLS, reach a server with TLS
@@ -33,7 +34,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    log_to_stderr();
+    log_to_stderr(LogFormat::from_env()?, &TaskMetrics::new("proxy", 0));
     let credentials = args.credentials.load()?.ok_or_else(|| {
         let text = "no credentials: give --credentials DIR, made by `ferroflow certs`";
         Error::new(Code::InvalidArgument, text)

@@ -8,6 +8,7 @@ mod environment;
 mod hook;
 pub mod horovod;
 mod hosts;
+mod http_ports;
 pub mod ports;
 mod secrets;
 mod shortage;
@@ -17,10 +18,12 @@ pub mod summing;
 pub use hook::Client;
 pub use hosts::Host;
 
-use crate::launch::{Guard, Process, RemoteShell, launch};
+use crate::dashboard::JobBoard;
+use crate::launch::{Guard, Process, RemoteShell, launch, tell};
 use ferroflow::Result;
 use ferroflow_identity::rank_role;
 use hosts::{hosts, in_address, invalid, places, slots};
+use http_ports::HttpPorts;
 use secrets::JobSecrets;
 
 /// Start all processes of a job: parameter servers and workers, or ranks as mpirun and horovodrun
@@ -132,6 +135,15 @@ pub struct Args {
     /// can then run code in the job. TensorFlow's own servers need this
     #[arg(long)]
     insecure: bool,
+    /// Show the job as a page in the browser, at this address [default address: a free port of
+    /// loopback]. Shows the processes on this host
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true,
+        default_missing_value = "127.0.0.1:0")]
+    dashboard: Option<String>,
+    /// HTTP address of the first process, HOST:PORT or PORT; the others use the ports after it:
+    /// health and /metrics of every process
+    #[arg(long, value_name = "ADDR", conflicts_with = "dashboard")]
+    http: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROG")]
     program: Vec<String>,
@@ -231,16 +243,29 @@ pub fn run(args: Args) -> Result<()> {
         (None, None, Some(list)) => Some(slots(&hosts::parse(list)?)),
         (np, ..) => np,
     };
-    let passed_on = environment::passed_on(&args.pass_on)?;
-    let with_passed_on = |mut job: Vec<Process>| {
-        // First, so that the launcher's own variables override these.
-        job.iter_mut().for_each(|p| drop(p.env.splice(0..0, passed_on.iter().cloned())));
-        job
-    };
+    let mut passed_on = environment::passed_on(&args.pass_on)?;
+    let watched = args.dashboard.as_deref().map(|page| JobBoard::start(Some(page), None));
+    let watched = watched.transpose()?;
+    passed_on.extend(watched.iter().flat_map(JobBoard::env));
+    let ports = args.http.as_deref().map(HttpPorts::parse).transpose()?;
     if np.is_none() && args.workers.is_none() {
+        passed_on.extend(ports.map(|ports| ports.of(0)));
         return exit_with(single::run(&args.program, args.client, &passed_on)?);
     }
+    let with_passed_on = |mut job: Vec<Process>| {
+        // First, so that the launcher's own variables override these.
+        for (i, process) in job.iter_mut().enumerate() {
+            let http = ports.as_ref().map(|ports| ports.of(i));
+            process.env.splice(0..0, passed_on.iter().cloned().chain(http));
+        }
+        job
+    };
     let code = match np {
+        Some(_) if args.is_elastic() && ports.is_some() => {
+            let text = "--http gives each process its own port, which an elastic job cannot: use \
+                        --dashboard";
+            return Err(invalid(text.into()));
+        }
         Some(np) if args.is_elastic() => {
             let plan = elastic::Plan::new(&args, np)?;
             elastic::run(elastic::Plan { env: passed_on, ..plan }, &shell)
@@ -252,7 +277,12 @@ pub fn run(args: Args) -> Result<()> {
             launch(with_passed_on(job), &shell, Guard::start())
         }
     };
-    exit_with(code?)
+    let code = code?;
+    for text in watched.iter().flat_map(|watched| watched.board.report()) {
+        tell(text);
+    }
+    drop(watched);
+    exit_with(code)
 }
 
 /// Ends this process with the exit code of the job, unless that is success.
@@ -344,6 +374,8 @@ pub mod tests {
             max_failures: 3,
             elastic_timeout: 60,
             insecure: false,
+            dashboard: None,
+            http: None,
             program: vec!["p".into(), "a".into()],
         }
     }

@@ -2,9 +2,11 @@
 
 use crate::credentials::TrustArgs;
 use crate::limit_flags::LimitFlags;
-use crate::server::{gpus, log_to_stderr};
+use crate::logging::{LogFormat, log_to_stderr};
+use crate::server::gpus;
 use ferroflow::cluster::{exit_within, network_threads, stop_signal};
 use ferroflow::{Code, Error, Result, set_compute_threads};
+use ferroflow_metrics::TaskMetrics;
 use ferroflow_serve::{
     BatchingOptions, ModelServer, ModelServerOptions, ModelSource, ModelsOptions, VersionPolicy,
 };
@@ -91,7 +93,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    log_to_stderr();
+    log_to_stderr(LogFormat::from_env()?, &TaskMetrics::new("serve", 0));
     if let Some(threads) = args.threads {
         set_compute_threads(threads);
     }

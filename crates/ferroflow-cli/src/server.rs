@@ -1,7 +1,10 @@
 //! `ferroflow server`: one task of a cluster.
 
 use crate::credentials::TrustArgs;
+use crate::dashboard::{Board, BoardPages, Sources};
+use crate::http_flags::HttpFlags;
 use crate::limit_flags::LimitFlags;
+use crate::logging::{LogFormat, log_to_stderr};
 use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
     stop_signal, workers_done_with,
@@ -9,6 +12,8 @@ use ferroflow::cluster::{
 use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result, set_compute_threads};
+use ferroflow_metrics::TaskMetrics;
+use ferroflow_observe::{HttpOptions, HttpServer, TaskPages, note_address};
 use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -72,26 +77,21 @@ pub struct Args {
     /// Seconds that the server may take to stop after SIGTERM or Ctrl-C; then it exits at once
     #[arg(long, value_name = "S", default_value_t = 10)]
     stop_timeout: u64,
+    /// Format of the log on standard error [default: $FERROFLOW_LOG_FORMAT, or text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// Also show this task as a page in the browser, at --http
+    #[arg(long, requires = "http", conflicts_with = "http_open")]
+    dashboard: bool,
+    #[command(flatten)]
+    http: HttpFlags,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]
     trust: TrustArgs,
 }
 
-/// Logs to standard error, as `FERROFLOW_LOG` says; in colours on a terminal only.
-pub fn log_to_stderr() {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("FERROFLOW_LOG")
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
-        )
-        .init();
-}
-
 pub fn run(args: Args) -> Result<()> {
-    log_to_stderr();
     if let Some(threads) = args.threads {
         set_compute_threads(threads);
     }
@@ -99,13 +99,19 @@ pub fn run(args: Args) -> Result<()> {
     exit_within(Duration::from_secs(args.stop_timeout))?;
     let (exit_with_workers, confines_files) =
         (args.exit_with_workers, args.limits.confines_files());
-    let options = options(args)?;
+    let (format, http, has_page) = (args.log_format, args.http.clone(), args.dashboard);
+    let (most, simulated) = (args.gpus, args.simulate_gpus);
+    let mut options = options(args)?;
+    let metrics = options.metrics.clone();
+    log_to_stderr(format.map_or_else(LogFormat::from_env, Ok)?, &metrics);
     if !confines_files && is_for_other_hosts(&options)? {
         tracing::warn!(
             "clients on other hosts can read and write every file that this user can; confine \
              them with --file-root DIR"
         );
     }
+    options.gpus = gpus(most, simulated);
+    let http = http.options(&options.trust)?;
     let network = network_threads()?;
     let served = network.block_on(async {
         let (cluster, timeout) = (options.cluster.clone(), options.session_timeout);
@@ -114,6 +120,10 @@ pub fn run(args: Args) -> Result<()> {
             ensure_no_worker(&options.job)?;
         }
         let server = Server::bind(options, default_catalog()).await?;
+        let _http = match http {
+            Some(http) => Some(observe(http, metrics, has_page).await?),
+            None => None,
+        };
         println!("ready {}", server.target());
         let (left_sender, left_receiver) = tokio::sync::oneshot::channel();
         let shutdown = async move {
@@ -154,6 +164,31 @@ fn is_for_other_hosts(options: &ServerOptions) -> Result<bool> {
     };
     let host = host.trim_matches(['[', ']']);
     Ok(!host.parse::<IpAddr>().map_or(host == "localhost", |ip| ip.is_loopback()))
+}
+
+/// Serves the HTTP port until the result is dropped.
+async fn observe(
+    options: HttpOptions,
+    metrics: Arc<TaskMetrics>,
+    has_page: bool,
+) -> Result<tokio::task::JoinSet<()>> {
+    let is_open = options.is_open;
+    let trust = options.trust.clone();
+    let server = HttpServer::bind(options).await?;
+    note_address(server.address());
+    println!("http {}", server.url());
+    let task = TaskPages { metrics, is_open };
+    let mut serving = tokio::task::JoinSet::new();
+    if has_page {
+        let addresses = vec![server.address().to_string()];
+        let board = Board::new(Sources { addresses, trust, ..Sources::default() });
+        serving.spawn(board.clone().watch());
+        let page = BoardPages::new(board).beside(task);
+        serving.spawn(server.serve(Arc::new(page)));
+    } else {
+        serving.spawn(server.serve(Arc::new(task)));
+    }
+    Ok(serving)
 }
 
 /// Refuses --exit-with-workers on a worker, which would wait for itself.
@@ -199,7 +234,6 @@ fn options(args: Args) -> Result<ServerOptions> {
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
         data_path: args.data_path,
-        gpus: gpus(args.gpus, args.simulate_gpus),
         trust: args.trust.trust()?,
         ..options
     })

@@ -83,6 +83,11 @@ pub struct Args {
     /// Global steps between checkpoints [default: a tenth of --steps]
     #[arg(long, value_name = "N")]
     save_steps: Option<i64>,
+    /// Show the job as a page in the browser, at this address [default address: a free port of
+    /// loopback]
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true,
+        default_missing_value = "127.0.0.1:0")]
+    dashboard: Option<String>,
     /// The cluster this process is a worker of
     #[arg(long, hide = true, requires = "task")]
     cluster: Option<String>,

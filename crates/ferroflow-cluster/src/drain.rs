@@ -17,6 +17,11 @@ pub(crate) struct Drain {
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Drain {
+    /// Whether new calls are refused.
+    pub fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Acquire) & CLOSED != 0
+    }
+
     /// Admits a call, which is under way until the guard is dropped.
     pub fn enter(&self) -> Result<Inside<'_>> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);

@@ -42,9 +42,13 @@ pub use client::{ConnectOptions, InProcessMaster, RemoteSession, SessionDevice, 
 pub use departure::{workers_done, workers_done_with};
 pub use examine::{EXAMINE, TaskReport, examine};
 pub use ferroflow_identity::{Credentials, IpRange, JobAuthority, PeerIdentity, Trust};
+pub use ferroflow_metrics::{MetricsFormat, TaskMetrics};
 pub use link::DataPath;
 pub use listen::TrustedListener;
-pub use net::{NetListener, NetStream, SystemNetwork, TaskNetwork, TlsConnector, TlsStream};
+pub use net::{
+    NetListener, NetStream, SystemNetwork, TaskNetwork, TlsConnector, TlsStream, accept_http,
+    connect_http,
+};
 pub use proxy::TlsProxy;
 pub use server::{Server, ServerOptions};
 pub use shutdown::exit_within;

@@ -6,6 +6,7 @@ use crate::net::{self, NetListener, NetStream, Rewound};
 use crate::rpc::{BoxIo, Caller, IncomingConnections};
 use ferroflow_core::{Result, err};
 use ferroflow_identity::Trust;
+use ferroflow_metrics::{OpenConnection, TaskMetrics};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +24,9 @@ const GREETING: Duration = Duration::from_secs(20);
 const MOST_GREETING: usize = 512;
 /// The number of connections in the queue.
 const BACKLOG: usize = 128;
+
+/// The target of log lines that say who connects and opens sessions.
+pub(crate) const AUDIT: &str = "audit";
 
 /// The gRPC connections among the accepted ones.
 pub(crate) struct Handed(mpsc::Receiver<(BoxIo, Caller)>);
@@ -65,15 +69,17 @@ pub(crate) async fn listen(
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
     trust: Trust,
+    metrics: Arc<TaskMetrics>,
 ) {
     let serve = move |greeted| serve(greeted, grpc.clone(), own.clone(), receiver.clone());
-    greet_all(&mut *listener, trust, serve).await;
+    greet_all(&mut *listener, trust, metrics, serve).await;
 }
 
 /// Accepts connections of known peers until it is dropped. Dropping it ends what `serve` does.
 async fn greet_all<F: Future<Output = ()> + Send + 'static>(
     listener: &mut dyn NetListener,
     trust: Trust,
+    metrics: Arc<TaskMetrics>,
     serve: impl Fn(Greeted) -> F,
 ) {
     let trust = Arc::new(trust);
@@ -102,7 +108,12 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
                     {
                         oldest.abort();
                     }
-                    silent.push_back(greeting.spawn(greet(stream, peer, trust.clone())));
+                    silent.push_back(greeting.spawn(greet(
+                        stream,
+                        peer,
+                        trust.clone(),
+                        metrics.clone(),
+                    )));
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -135,7 +146,9 @@ impl TrustedListener {
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
             let serve = move |greeted| hand_over(greeted, to.clone());
-            greet_all(&mut listener, trust, serve).await;
+            // Its owner counts what it serves.
+            let metrics = TaskMetrics::new("service", 0);
+            greet_all(&mut listener, trust, metrics, serve).await;
         });
         Ok(TrustedListener { handed, address, _accepting: accepting })
     }
@@ -164,24 +177,44 @@ pub(crate) fn descriptors() -> usize {
 }
 
 /// Finds out who connects and which protocol it speaks. `None` if it is not let in.
-async fn greet(stream: NetStream, address: String, trust: Arc<Trust>) -> Option<Greeted> {
+async fn greet(
+    stream: NetStream,
+    address: String,
+    trust: Arc<Trust>,
+    metrics: Arc<TaskMetrics>,
+) -> Option<Greeted> {
     let peer = address.clone();
     let greeting = async {
         let (stream, identity) = net::accept(stream, &trust).await?;
         let (first, stream) = first_byte(stream).await?;
-        let caller = Caller { address, identity: Arc::new(identity) };
+        let open = Some(Arc::new(OpenConnection::new(metrics.clone())));
+        let caller = Caller { address, identity: Arc::new(identity), open };
         io::Result::Ok(Greeted { stream, caller, first })
     };
     match tokio::time::timeout(GREETING, greeting).await {
-        Ok(Ok(greeted)) => Some(greeted),
+        Ok(Ok(greeted)) => {
+            let kind = if greeted.first == MAGIC[0] { "link" } else { "grpc" };
+            match kind {
+                "link" => metrics.connected_link(),
+                _ => metrics.connected_grpc(),
+            }
+            let identity = &greeted.caller.identity;
+            tracing::info!(target: AUDIT, peer, %identity, kind, "connection accepted");
+            Some(greeted)
+        }
         Ok(Err(error)) => {
             // A peer that closes the connection at once, such as a port scan, is not worth a line.
             if error.kind() != io::ErrorKind::UnexpectedEof {
+                metrics.refused_connection();
                 tracing::warn!(peer, "refused a connection: {error}");
             }
             None
         }
-        Err(_) => None,
+        Err(_) => {
+            metrics.refused_connection();
+            tracing::info!(target: AUDIT, peer, "refused a connection that sent nothing");
+            None
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! or on several.
 
 mod discover;
+mod graph_view;
 mod members;
 mod outcome;
 mod partial_run;
@@ -19,6 +20,7 @@ use crate::dedup::RecentIds;
 use crate::drain::leaving;
 use crate::identity_quotas::IdentityQuotas;
 use crate::link::Links;
+use crate::listen::AUDIT;
 use crate::messages::{
     CreateSessionRequest, ExtendSessionRequest, MakeCallableRequest, PartialRunSetupRequest,
     ReleaseCallableRequest,
@@ -32,6 +34,7 @@ use ferroflow_graph::wire::step::{
     FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::{StepEnd, TaskMetrics};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, Task, TaskSession};
 use futures_util::future::join_all;
 use members::Members;
@@ -60,6 +63,7 @@ pub(crate) struct Master {
     sessions: RwLock<HashMap<String, Arc<MasterSession>>>,
     open_sessions: IdentityQuotas,
     recent_steps: RecentIds,
+    metrics: Arc<TaskMetrics>,
 }
 
 /// How a master behaves.
@@ -82,6 +86,7 @@ impl Master {
         channels: Arc<Channels>,
         links: Arc<Links>,
         options: MasterOptions,
+        metrics: Arc<TaskMetrics>,
     ) -> Master {
         Master {
             open_sessions: IdentityQuotas::new(options.limits.sessions),
@@ -93,6 +98,7 @@ impl Master {
             options,
             sessions: RwLock::default(),
             recent_steps: RecentIds::new(10_000),
+            metrics,
         }
     }
 
@@ -111,6 +117,8 @@ impl Master {
         // The whole handle would let a reader of the log use the session.
         let shown: String = handle.chars().take(8).collect();
         tracing::info!("Start master session {shown} with config:{}", filters.concat());
+        let number = session.open.number;
+        tracing::info!(target: AUDIT, session = number, identity = %caller, "session opened");
         self.sessions.write().insert(handle.clone(), session);
         Ok(handle)
     }
@@ -174,6 +182,7 @@ impl Master {
         self.ensure_new(request.request_id, "RunStep (Master)")?;
         let opened = self.opened(&request.session_handle, caller)?;
         let _pending = opened.begin_step()?;
+        let timer = opened.open.begin_step();
         let session = opened.session.clone();
         let fetches = request.fetches.clone();
         let shared = match request.options.collective_graph_key {
@@ -206,6 +215,7 @@ impl Master {
             session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());
         }
         let output = step.wait().await;
+        timer.end(end_of(&output, opened.open.number));
         if let Some(shared) = shared {
             shared.end(output.is_ok());
         }
@@ -238,10 +248,13 @@ impl Master {
         self.ensure_new(request.request_id, "RunCallable (Master)")?;
         let opened = self.opened(&request.session_handle, caller)?;
         let _pending = opened.begin_step()?;
+        let timer = opened.open.begin_step();
         let session = opened.session.clone();
         let step = ClientStep::new();
         session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
-        let output = step.wait().await?;
+        let output = step.wait().await;
+        timer.end(end_of(&output, opened.open.number));
+        let output = output?;
         let metadata = wire::run_metadata(&output)?;
         Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
     }
@@ -256,6 +269,8 @@ impl Master {
 
     pub async fn close_session(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<()> {
         let session = self.take_session(handle, caller)?;
+        let number = session.open.number;
+        tracing::info!(target: AUDIT, session = number, identity = %caller, "session closed");
         session.close().await;
         Ok(())
     }
@@ -331,6 +346,11 @@ impl Master {
         join_all(sessions.values().map(|session| session.end(leaving()))).await;
     }
 
+    /// Bytes of tensors of sessions that run on this task alone, which its worker does not know.
+    pub fn session_memory(&self) -> u64 {
+        self.sessions.read().values().map(|session| session.memory_of_master()).sum()
+    }
+
     fn leader(&self, handle: &str) -> Result<String> {
         let sessions = self.sessions.read();
         let found = sessions.get(handle).map(|s| s.leader.clone());
@@ -356,7 +376,10 @@ impl Master {
         let ended: Vec<_> =
             self.sessions.write().extract_if(|_, session| is_idle(session)).collect();
         join_all(ended.iter().map(|(handle, session)| {
-            tracing::info!(handle, "ending a session that was idle for {idle:?}");
+            tracing::info!(
+                session = session.open.number,
+                "ending a session that was idle for {idle:?}"
+            );
             session.end(err!(Aborted, "session {handle} was idle for {idle:?} (--session-idle)"))
         }))
         .await;
@@ -369,6 +392,17 @@ impl Master {
             "The same {what} request was received twice. request_id: {request_id}"
         );
         Ok(())
+    }
+}
+
+/// How a step of a session ended, for metrics. A failure is logged.
+fn end_of(output: &Result<RunOutput>, session: u64) -> StepEnd {
+    match output {
+        Ok(_) => StepEnd::Ok,
+        Err(error) => {
+            tracing::debug!(session, %error, "a step failed");
+            StepEnd::Failed
+        }
     }
 }
 

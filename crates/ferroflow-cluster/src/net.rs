@@ -5,7 +5,7 @@ mod local;
 mod secure;
 
 pub(crate) use secure::{SecureNetwork, accept};
-pub use secure::{TlsConnector, TlsStream};
+pub use secure::{TlsConnector, TlsStream, accept_http, connect_http};
 
 use crate::rpc::{BoxFuture, BoxIo, Connector, TcpConnector};
 use std::io;

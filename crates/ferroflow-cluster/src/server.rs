@@ -16,6 +16,7 @@ use crate::worker::Worker;
 use ferroflow_core::{Gpu, Limits, Result, err, limits};
 use ferroflow_graph::Catalog;
 use ferroflow_identity::Trust;
+use ferroflow_metrics::{GpuSample, ServerSample, TaskMetrics};
 use ferroflow_runtime::Task;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Weak};
@@ -49,6 +50,8 @@ pub struct ServerOptions {
     pub trust: Trust,
     /// Where health probes are answered, by HTTP and gRPC without TLS.
     pub health: Option<SocketAddr>,
+    /// Counts what the task does.
+    pub metrics: Arc<TaskMetrics>,
 }
 
 impl ServerOptions {
@@ -57,9 +60,11 @@ impl ServerOptions {
 
     /// Task `task` of `job` in `cluster`, with one CPU.
     pub fn new(cluster: ClusterSpec, job: impl Into<String>, task: u32) -> ServerOptions {
+        let job = job.into();
         ServerOptions {
             cluster,
-            job: job.into(),
+            metrics: TaskMetrics::new(&job, task),
+            job,
             task,
             bind: None,
             cpus: 1,
@@ -111,6 +116,7 @@ pub struct Server {
     limits: Limits,
     trust: Trust,
     health: Option<TcpListener>,
+    metrics: Arc<TaskMetrics>,
 }
 
 impl Server {
@@ -168,6 +174,8 @@ impl Server {
             data_path,
             limits,
             trust,
+            gpus,
+            metrics,
             ..
         } = options;
         let network = SecureNetwork::over(network, &trust, cluster.roles());
@@ -196,6 +204,7 @@ impl Server {
             &links,
             limits,
             &trust,
+            metrics.clone(),
         );
         let master = Master::new(
             task.clone(),
@@ -206,10 +215,15 @@ impl Server {
             channels,
             links,
             MasterOptions { session_timeout, limits },
+            metrics.clone(),
         );
         let (drain, own) = (Drain::default(), identity.clone());
-        let service = Arc::new(TaskService { master, worker, task, drain, identity: own });
-        Ok(Server { listeners, service, identity, target, limits, trust, health: None })
+        let counted = metrics.clone();
+        let service =
+            Arc::new(TaskService { master, worker, task, drain, identity: own, metrics: counted });
+        let sampled = Arc::downgrade(&service);
+        metrics.set_sampler(move || Some(sample(&*sampled.upgrade()?, &gpus)));
+        Ok(Server { listeners, service, identity, target, limits, trust, health: None, metrics })
     }
 
     /// The target for sessions of clients: `grpc://host:port`, or `grpcs://host:port` with TLS.
@@ -230,7 +244,7 @@ impl Server {
     /// Serves until `shutdown` completes. Then no new step starts. Running steps have one second to
     /// finish, then they fail with `Unavailable`.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let Server { listeners, service, identity, limits, trust, health, .. } = self;
+        let Server { listeners, service, identity, limits, trust, health, metrics, .. } = self;
         let readiness = Readiness::new();
         let probes =
             health.map(|listener| tokio::spawn(crate::health::serve(listener, readiness.clone())));
@@ -238,7 +252,8 @@ impl Server {
         let mut accepting = JoinSet::new();
         for listener in listeners {
             let (identity, worker) = (identity.clone(), service.worker.clone());
-            accepting.spawn(listen(listener, handed.clone(), identity, worker, trust.clone()));
+            let (handed, trust, metrics) = (handed.clone(), trust.clone(), metrics.clone());
+            accepting.spawn(listen(listener, handed, identity, worker, trust, metrics));
         }
         drop(handed);
         let expiring = tokio::spawn(expire(Arc::downgrade(&service), limits.session_idle));
@@ -262,6 +277,20 @@ impl Server {
         if let Some(probes) = probes {
             probes.abort();
         }
+    }
+}
+
+/// What metrics show of the server at present.
+fn sample(service: &TaskService, gpus: &[Arc<dyn Gpu>]) -> ServerSample {
+    let gpu = |(i, gpu): (usize, &Arc<dyn Gpu>)| {
+        let memory = gpu.memory();
+        let (in_use, limit) = (memory.in_use as u64, memory.limit as u64);
+        GpuSample { name: format!("GPU:{i}"), in_use, limit }
+    };
+    ServerSample {
+        session_memory: service.worker.session_memory() + service.master.session_memory(),
+        gpus: gpus.iter().enumerate().map(gpu).collect(),
+        is_serving: !service.drain.is_closed(),
     }
 }
 

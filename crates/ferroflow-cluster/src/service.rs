@@ -20,6 +20,7 @@ use ferroflow_core::inline::may_decode_inline;
 use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
 use ferroflow_graph::wire::{MessageReader, Segments};
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::Task;
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ pub(crate) struct TaskService {
     pub drain: Drain,
     /// This task, as other Ferroflow tasks that open links see it.
     pub identity: Arc<Identity>,
+    pub metrics: Arc<TaskMetrics>,
 }
 
 impl RpcService for Arc<TaskService> {
@@ -47,13 +49,13 @@ impl RpcService for Arc<TaskService> {
             let path = request.path().to_string();
             let caller = request.caller.clone();
             let client = request.metadata(CLIENT).map(str::to_string);
-            let Some(method) = path.strip_prefix("/tensorflow.") else {
-                return match path.as_str() {
-                    EXAMINE => Ok(crate::examine::answer(request.body.len())),
-                    _ => Err(RpcStatus::unknown_method(&path)),
-                };
-            };
-            match method.split_once('/') {
+            if path == EXAMINE {
+                return Ok(crate::examine::answer(request.body.len()));
+            }
+            let received = request.body.len();
+            let names = path.strip_prefix("/tensorflow.").and_then(|name| name.split_once('/'));
+            let timer = me.metrics.begin_rpc(names.map_or("", |(_, method)| method));
+            let answer = match names {
                 Some(("MasterService", method)) => {
                     me.call_master(method, &path, request.body, &caller).await
                 }
@@ -61,7 +63,13 @@ impl RpcService for Arc<TaskService> {
                     me.call_worker(method, &path, request.body, &caller, client.as_deref()).await
                 }
                 _ => Err(RpcStatus::unknown_method(&path)),
-            }
+            };
+            let (code, sent) = match &answer {
+                Ok(reply) => (0, reply.len()),
+                Err(status) => (u32::try_from(status.code).unwrap_or(u32::MAX), 0),
+            };
+            me.metrics.end_rpc(&timer, code, received, sent);
+            answer
         })
     }
 }

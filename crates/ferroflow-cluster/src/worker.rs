@@ -37,6 +37,7 @@ use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, ensure, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_identity::{PeerIdentity, Trust};
+use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::Task;
 use graph::RegisteredGraph;
 use session::{Sessions, WorkerSession};
@@ -73,6 +74,7 @@ impl Worker {
         links: &Arc<Links>,
         limits: Limits,
         trust: &Trust,
+        metrics: Arc<TaskMetrics>,
     ) -> Arc<Worker> {
         let collectives = TaskCollectives::new(channels.clone());
         let transport = Arc::new(Native::new(channels, links.clone()));
@@ -80,7 +82,7 @@ impl Worker {
         let worker = Arc::new(Worker {
             sessions: Sessions::new(task.clone(), view, limits, trust.clone()),
             task,
-            steps: WorkerSteps::new(Handle::current()),
+            steps: WorkerSteps::new(Handle::current(), metrics),
             transport,
             recent_runs: RecentIds::new(RECENT),
             recent_recvs: RecentIds::new(RECENT),
@@ -94,6 +96,11 @@ impl Worker {
     /// Decides which caller may change what on this task.
     pub fn owners(&self) -> &Owners {
         &self.sessions.owners
+    }
+
+    /// Bytes of tensors that its sessions hold.
+    pub fn session_memory(&self) -> u64 {
+        self.sessions.memory()
     }
 
     pub fn devices(&self) -> &[Arc<DeviceInfo>] {

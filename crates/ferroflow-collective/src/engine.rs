@@ -10,6 +10,7 @@ mod handle;
 mod mailbox;
 mod options;
 mod payload;
+mod phases;
 mod request;
 mod run;
 mod timeline;
@@ -31,6 +32,7 @@ use handle::unpacked;
 use mailbox::{Mailbox, MailboxState, Pending, TensorOutcome};
 use parking_lot::{Condvar, Mutex};
 use payload::ShapedPayload;
+use phases::RankPhases;
 use request::TensorRequest;
 pub(crate) use request::{Decision, RankMessage};
 use run::Runner;
@@ -128,7 +130,8 @@ impl Engine {
         };
         let (shutdown_timeout, failing, ended) =
             (options.shutdown_timeout, control_weak(&control), events.clone());
-        let runner = Runner::new(group, control, events, timeline, shutdown_timeout);
+        let phases = options.metrics.clone().map(|metrics| RankPhases::new(metrics, size));
+        let runner = Runner::new(group, control, events, timeline, phases, shutdown_timeout);
         let runs = mailbox.clone();
         let thread = spawn("ff-collective", move || runner.work(&runs)).inspect_err(|e| {
             failing(e.clone());

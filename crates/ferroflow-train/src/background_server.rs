@@ -9,6 +9,7 @@ use ferroflow_cluster::{
 };
 use ferroflow_core::{Result, err};
 use ferroflow_graph::Catalog;
+use ferroflow_observe::{BackgroundHttp, observe_from_env};
 use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -42,6 +43,8 @@ struct Serving {
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Health and metrics, if the environment asks for them.
+    _http: Option<BackgroundHttp>,
 }
 
 impl BackgroundServer {
@@ -52,6 +55,7 @@ impl BackgroundServer {
 
     /// [`BackgroundServer::start`] with these ops.
     pub fn start_with(options: ServerOptions, catalog: Arc<Catalog>) -> Result<BackgroundServer> {
+        let http = observe_from_env(&options.metrics, &options.trust);
         let threads = network_threads()?;
         let runtime = threads.handle().clone();
         let (tell, told) = mpsc::channel();
@@ -75,7 +79,8 @@ impl BackgroundServer {
             .recv_timeout(START)
             .map_err(|_| err!(DeadlineExceeded, "the server did not start within {START:?}"))??;
         let (stop, thread) = (Some(stop), Some(thread));
-        Ok(BackgroundServer(Arc::new(Serving { target, master, runtime, stop, thread })))
+        let serving = Serving { target, master, runtime, stop, thread, _http: http };
+        Ok(BackgroundServer(Arc::new(serving)))
     }
 
     /// Its address, `grpc://host:port`.

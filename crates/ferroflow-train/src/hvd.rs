@@ -32,6 +32,7 @@ mod broadcast;
 pub mod elastic;
 mod gradients;
 mod handle;
+mod observed;
 mod ops;
 mod optimizer;
 mod process_set;
@@ -53,6 +54,7 @@ use ferroflow_collective::{
 };
 use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
+use observed::Observed;
 use parking_lot::RwLock;
 use process_set::Members;
 use std::net::TcpListener;
@@ -199,6 +201,8 @@ pub(crate) struct Link {
     sets: RwLock<Vec<Members>>,
     /// Elastic: membership changes, so the only set is that of all ranks.
     is_elastic: AtomicBool,
+    /// The metrics of this rank, and its HTTP port, if the environment asks for one.
+    observed: Observed,
 }
 
 impl Link {
@@ -237,6 +241,9 @@ impl Link {
         // Dropping an engine waits for other ranks, so drop it outside the lock.
         let engine = self.engine.write().take();
         drop(engine);
+        if !self.is_elastic {
+            self.observed.tell();
+        }
     }
 }
 
@@ -284,14 +291,15 @@ impl World {
             place: RwLock::new(Place::ALONE),
             sets: RwLock::new(vec![Members::WORLD]),
             is_elastic: AtomicBool::new(false),
+            observed: Observed::default(),
         });
         World(Arc::new(SharedWorld::new(link, base)))
     }
 
     /// Connects to the other ranks, for the first time or after a shutdown.
     pub fn connect(&self, config: Config) -> Result<()> {
-        let (engine, place, sets) = start(config)?;
         let link = &self.0.link;
+        let (engine, place, sets) = start(config, &link.observed)?;
         link.is_elastic.store(false, Ordering::Relaxed);
         *link.place.write() = place;
         *link.sets.write() = sets;
@@ -515,9 +523,9 @@ impl World {
     }
 }
 
-fn start(config: Config) -> Result<(Engine, Place, Vec<Members>)> {
+fn start(config: Config, observed: &Observed) -> Result<(Engine, Place, Vec<Members>)> {
     let Config { membership, listener, group, engine, deterministic, process_sets } = config;
-    let (group, engine) = prepared(group, engine, deterministic);
+    let (group, mut engine) = prepared(group, engine, deterministic);
     let member = match membership {
         Some(member) => member,
         None => Membership::from_env()?.unwrap_or_else(|| Membership::new(0, 1, "127.0.0.1:0")),
@@ -533,6 +541,7 @@ fn start(config: Config) -> Result<(Engine, Place, Vec<Members>)> {
     for ranks in process_sets {
         sets.push(Members { id: group.add_set(&ranks)?, ranks });
     }
+    engine.metrics.get_or_insert_with(|| observed.of_rank(group.rank(), &member.trust));
     let (engine, place) = start_engine(group, engine)?;
     Ok((engine, place, sets))
 }

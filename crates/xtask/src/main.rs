@@ -9,6 +9,7 @@ mod binary;
 mod book;
 mod check;
 mod conformance;
+mod dashboard;
 mod deny;
 mod digits;
 mod gpu;
@@ -42,6 +43,7 @@ Most used:
   cargo xtask oracle --only 'Conv.*'           ops compared with TensorFlow's, on random calls
   cargo xtask gpu                              what checks and measures ops on a GPU machine
   cargo xtask digits                           the digits CNN in every mode, while tasks are killed
+  cargo xtask dashboard                        the dashboard in a browser, metrics with their parser
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
   cargo xtask python --develop                 the Python package from its sources, built quickly
   cargo xtask python --all                     its tests, with torch, JAX, Keras and TensorFlow too
@@ -63,6 +65,7 @@ enum Chore {
     Deny(deny::Args),
     Bench(bench::Args),
     BenchRust(bench::RustArgs),
+    Dashboard(dashboard::Args),
     Digits(digits::Args),
     Gpu(gpu::Args),
     Fuzz(proof::FuzzArgs),
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Chore::Deny(args) => deny::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::BenchRust(args) => bench::run_rust(&args),
+        Chore::Dashboard(args) => dashboard::run(&args),
         Chore::Digits(args) => digits::run(&args),
         Chore::Gpu(args) => gpu::run(&args),
         Chore::Fuzz(args) => proof::fuzz(&args),

@@ -3,9 +3,11 @@
 use super::Args;
 use super::progress::{Point, Progress};
 use super::run::{Outcome, Place, Stop, finish, train};
+use crate::dashboard::JobBoard;
 use crate::launch::Guard;
 use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig};
 use ferroflow::{Code, Error, Result};
+use ferroflow_metrics::TaskMetrics;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -42,6 +44,8 @@ struct Cluster<'a> {
     restarts: usize,
     /// Output lines with the number of their worker; `None` when a worker has closed its output.
     lines: mpsc::Sender<(usize, Option<String>)>,
+    /// What the tasks do; it outlives them.
+    watched: &'a JobBoard,
 }
 
 impl Cluster<'_> {
@@ -49,6 +53,7 @@ impl Cluster<'_> {
         let mut command = Command::new(&self.program);
         command.args(["server", "--cluster", &self.spec, "--job", "ps"]);
         command.args(["--task", &task.to_string()]);
+        command.envs(self.watched.env());
         command.env("FERROFLOW_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::null());
         // Ctrl-C must reach this process alone, which then stops the others.
         command.process_group(0);
@@ -59,6 +64,7 @@ impl Cluster<'_> {
 
     fn start_worker(&self, task: usize) -> Result<Child> {
         let mut command = worker(&self.program, self.args, &self.spec, task);
+        command.envs(self.watched.env());
         command.process_group(0);
         let mut child = command.spawn().map_err(|e| failed("cannot start a worker", e))?;
         self.guard.watch(child.id());
@@ -90,7 +96,9 @@ impl Cluster<'_> {
                 format!("was killed by signal {signal}; giving up after {RESTARTS} restarts"),
             ));
         }
-        progress.note(&format!("{name} was killed by signal {signal}; restarting it"));
+        let text = format!("{name} was killed by signal {signal}; restarting it");
+        self.watched.board.note(text.as_str());
+        progress.note(&text);
         Ok(())
     }
 
@@ -157,6 +165,7 @@ pub fn lead(args: &Args) -> Result<()> {
     let in_step = !args.asynchronous;
     let stop = Stop::on_signal()?;
     let (lines, received) = mpsc::channel::<(usize, Option<String>)>();
+    let watched = JobBoard::start(args.dashboard.as_deref(), Some(args.out()))?;
     let mut cluster = Cluster {
         program: crate::own_program().map_err(|e| failed("cannot find this program", e))?,
         args,
@@ -166,6 +175,7 @@ pub fn lead(args: &Args) -> Result<()> {
         guard: Guard::start(),
         restarts: 0,
         lines,
+        watched: &watched,
     };
     let mut progress = Progress::new(args.json, args.steps(), args.workers);
     progress.title(&format!(
@@ -227,6 +237,7 @@ pub fn lead(args: &Args) -> Result<()> {
         }
     }
     progress.finish();
+    let stragglers = watched.board.report();
     // Workers serve until their input closes, because a slow worker still needs the others.
     cluster.workers.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
     cluster.wait_for_exit();
@@ -236,6 +247,7 @@ pub fn lead(args: &Args) -> Result<()> {
         false => failed("worker 0", "ended without a result"),
     })?;
     finish(args, &chief, &progress, stop.is_set())?;
+    stragglers.iter().for_each(|text| progress.note(text));
     if args.model == super::Model::Linear && !stop.is_set() && chief.step > chief.first_step {
         compare(args, &chief, &stop)?;
     }
@@ -307,6 +319,7 @@ pub fn work(args: &Args) -> Result<()> {
         return Err(failed("worker", "missing --cluster or --task"));
     };
     let options = ServerOptions::new(ClusterSpec::parse(spec)?, "worker", task);
+    let metrics = options.metrics.clone();
     let server = BackgroundServer::start(options)?;
     let place = Place {
         server: Some(server),
@@ -318,7 +331,7 @@ pub fn work(args: &Args) -> Result<()> {
         in_step: !args.asynchronous,
         gpus: Vec::new(),
     };
-    train_and_report(args, &place, &Stop::on_signal()?)?;
+    train_and_report(args, &place, &metrics, &Stop::on_signal()?)?;
     // Other workers may still need this server. The leader closes our input when all are done.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
@@ -329,7 +342,9 @@ pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
     config.ensure_serves()?;
     let count = |job: &str| config.cluster.tasks().filter(|(name, _, _)| *name == job).count();
     let (ps, chiefs) = (count("ps"), count("chief"));
-    let server = BackgroundServer::start(ServerOptions::of(config))?;
+    let options = ServerOptions::of(config);
+    let metrics = options.metrics.clone();
+    let server = BackgroundServer::start(options)?;
     let worker = match config.job.as_str() {
         "ps" => {
             eprintln!("ready {}", server.target());
@@ -354,13 +369,17 @@ pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
         workers: chiefs + count("worker"),
         ps,
         in_step: !args.asynchronous,
+        gpus: Vec::new(),
     };
-    train_and_report(args, &place, &Stop::on_signal()?)
+    train_and_report(args, &place, &metrics, &Stop::on_signal()?)
 }
 
 /// Trains and prints progress and result, one JSON object per line.
-fn train_and_report(args: &Args, place: &Place, stop: &Stop) -> Result<()> {
-    let report = |point: &Point| println!("{}", point.to_json(place.worker));
+fn train_and_report(args: &Args, place: &Place, metrics: &TaskMetrics, stop: &Stop) -> Result<()> {
+    let report = |point: &Point| {
+        metrics.report_scalar("loss", point.global, f64::from(point.loss));
+        println!("{}", point.to_json(place.worker));
+    };
     let o = train(args, place, args.steps(), Some(&args.out()), stop, report)?;
     let pairs = |list: &[(&'static str, f32)]| -> Vec<serde_json::Value> {
         list.iter().map(|(name, v)| serde_json::json!([name, v])).collect()

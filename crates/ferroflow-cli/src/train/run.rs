@@ -5,10 +5,12 @@ use super::data::Draw;
 use super::loss_chart;
 use super::model::{Built, Source, Trainer, build, trainer};
 use super::progress::{Point, Progress};
+use crate::dashboard::LocalPage;
 use ferroflow::cluster::BackgroundServer;
 use ferroflow::gpu::Gpu;
 use ferroflow::prelude::*;
 use ferroflow::train::hooks::{NanGuard, StepCounter, StopAtStep, SummarySaver};
+use ferroflow_metrics::TaskMetrics;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +90,20 @@ pub fn local(args: &Args) -> Result<()> {
     progress.title(&format!("training {} in this process{on}", args.what()));
     let stop = Stop::on_signal()?;
     let (place, out) = (Place::alone(gpus), args.out());
+    let metrics = TaskMetrics::new("local", 0);
+    let _page = match &args.dashboard {
+        Some(address) => Some(LocalPage::start(address, &metrics, &out)?),
+        None => None,
+    };
+    let (mut last, mut at) = (0, Instant::now());
     let outcome = train(args, &place, args.steps(), Some(&out), &stop, |point| {
+        metrics.report_scalar("loss", point.global, f64::from(point.loss));
+        // Steps are not timed one by one here: they share the time since the last report.
+        let each = at.elapsed() / u32::try_from(point.local - last).unwrap_or(1).max(1);
+        for step in last..point.local {
+            metrics.rank_step(step, each, Duration::ZERO, Duration::ZERO);
+        }
+        (last, at) = (point.local, Instant::now());
         progress.show(0, point);
     })?;
     progress.finish();

@@ -6,6 +6,7 @@ mod common;
 mod faults;
 mod inspect;
 mod launch;
+mod observe;
 mod plan;
 mod pressure;
 mod run;

@@ -21,6 +21,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_ferroflow");
 pub fn ferroflow(words: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(words).env_remove("TF_CONFIG").env_remove("FERROFLOW_BIND");
+    command.env_remove("FERROFLOW_HTTP").env_remove("FERROFLOW_HTTP_DIR");
     command.env_remove("FERROFLOW_CREDENTIALS").env_remove("FERROFLOW_INSECURE");
     command
 }

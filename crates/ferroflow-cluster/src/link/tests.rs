@@ -10,6 +10,7 @@ use crate::rpc;
 use crate::wire::Encode;
 use ferroflow_core::{Code, Tensor, err};
 use ferroflow_identity::Trust;
+use ferroflow_metrics::TaskMetrics;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -124,8 +125,15 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
     let (to, from) = Handed::channel();
     let trust = Trust::default();
     let tcp = Box::new(listener);
-    serving.spawn(listen(tcp, to.clone(), own.clone(), receiver.clone(), trust.clone()));
-    serving.spawn(listen(local, to, own, receiver.clone(), trust));
+    serving.spawn(listen(
+        tcp,
+        to.clone(),
+        own.clone(),
+        receiver.clone(),
+        trust.clone(),
+        TaskMetrics::new("worker", 0),
+    ));
+    serving.spawn(listen(local, to, own, receiver.clone(), trust, TaskMetrics::new("worker", 0)));
     let link = announced.map(|token| LinkOffer { version: VERSION, token, local_name });
     let status = GetStatusResponse { devices: Vec::new(), link }.encode();
     let service = move |_: rpc::RpcRequest| std::future::ready(Ok(status.clone().into()));

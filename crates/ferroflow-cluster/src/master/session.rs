@@ -2,6 +2,7 @@
 
 use super::Master;
 use super::discover::discover;
+use super::graph_view;
 use super::members::Members;
 use super::slow::SlowSteps;
 use super::step::{StepPartitioner, Tasks};
@@ -10,8 +11,9 @@ use crate::session_use::SessionUse;
 use crate::wire::SessionConfig;
 use crate::worker::SessionState;
 use ferroflow_core::inline::may_read_nodes_inline;
-use ferroflow_core::{DeviceInfo, Error, QuotaShare, Result, err};
+use ferroflow_core::{DeviceInfo, Error, MemoryOwner, QuotaShare, Result, err};
 use ferroflow_identity::{JobToken, PeerIdentity};
+use ferroflow_metrics::CountedSession;
 use ferroflow_runtime::{SessionScope, Task, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::Arc;
@@ -40,6 +42,9 @@ pub(crate) struct MasterSession {
     /// Of all tasks, the master's own first.
     pub devices: Vec<Arc<DeviceInfo>>,
     pub uses: SessionUse,
+    /// Counts it as open.
+    pub open: CountedSession,
+    memory: Arc<MemoryOwner>,
     _counted: QuotaShare,
 }
 
@@ -76,6 +81,7 @@ impl MasterSession {
                 is_closed: AtomicBool::new(false),
                 slow: SlowSteps::new(Handle::current()),
                 io: Handle::current(),
+                metrics: master.metrics.clone(),
             })
         });
         let distribute = tasks.clone().map(|tasks| {
@@ -93,9 +99,11 @@ impl MasterSession {
         let task = master.task.clone();
         let is_small = may_read_nodes_inline(graph.nodes());
         let (worker, owner) = (master.worker.clone(), caller.clone());
+        let metrics = master.metrics.clone();
         let make = move || {
             let graph = graph.read()?;
             worker.owners().note_containers(&graph, &owner, None)?;
+            graph_view::note_graph(&metrics, &graph);
             TaskSession::within(task, scope, &graph, options)
         };
         let session = if is_small {
@@ -108,6 +116,8 @@ impl MasterSession {
         let opened = Arc::new(MasterSession {
             uses: SessionUse::new(format!("session {handle}"), limit),
             _counted: counted,
+            open: master.metrics.open_session(),
+            memory: state.memory.clone(),
             session: Arc::new(session),
             owner: caller.clone(),
             leader: master.worker.leader_of(&config),
@@ -119,6 +129,11 @@ impl MasterSession {
             return Err(e);
         }
         Ok((handle, opened))
+    }
+
+    /// Bytes of its tensors, if its task's worker does not count them.
+    pub fn memory_of_master(&self) -> u64 {
+        if self.tasks.is_none() { self.memory.live() as u64 } else { 0 }
     }
 
     /// Counts a step until the result is dropped. An error if too many are pending.

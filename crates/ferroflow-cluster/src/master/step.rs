@@ -1,5 +1,6 @@
 //! A step over several tasks: registers its parts once, then runs them together.
 
+use super::graph_view::note_placement;
 use super::outcome::StepOutcome;
 use super::partial_run::MasterPartialRun;
 use super::peer::Peer;
@@ -10,6 +11,7 @@ use ferroflow_core::{CancelToken, DeviceInfo, InlineScope, RendezvousKey, Result
 use ferroflow_graph::passes::{self, CostModel, Pruned};
 use ferroflow_graph::wire::step::ExecOptions;
 use ferroflow_graph::{Catalog, GraphDef};
+use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::{
     Distribute, DistributedPartialRun, DistributedStep, RunOptions, SessionDone,
 };
@@ -33,6 +35,7 @@ pub(super) struct Tasks {
     pub is_closed: AtomicBool,
     pub slow: Arc<SlowSteps>,
     pub io: Handle,
+    pub metrics: Arc<TaskMetrics>,
 }
 
 impl Tasks {
@@ -65,6 +68,8 @@ impl Distribute for StepPartitioner {
             let peer = peer.ok_or_else(|| err!(Internal, "no task {}", part.task))?.clone();
             parts.push(StepPart { peer, graph: Arc::new(part.graph) });
         }
+        let placed = parts.iter().map(|part| (part.peer.task.as_str(), &*part.graph));
+        note_placement(&tasks.metrics, placed);
         // Remote parts first: their calls are on the wire while this thread computes its own part.
         parts.sort_by_key(|part| part.peer.is_here());
         let key = |name: &String| {

@@ -1,7 +1,7 @@
 //! TLS on the connections of a task, for gRPC and links alike.
 
 use super::{NetStream, TaskNetwork};
-use crate::rpc::BoxFuture;
+use crate::rpc::{BoxFuture, BoxIo};
 use ferroflow_core::HashMap;
 use ferroflow_identity::{Admission, Credentials, ExpectedPeer, PeerIdentity, TlsSession, Trust};
 use parking_lot::Mutex;
@@ -210,6 +210,33 @@ pub(crate) async fn accept(
     stream: NetStream,
     trust: &Trust,
 ) -> io::Result<(NetStream, PeerIdentity)> {
+    let (mut stream, identity) = identified(stream, trust).await?;
+    if let (NetStream::Tls(tls), Some(credentials)) = (&mut stream, &trust.credentials) {
+        check_token(tls, credentials).await?;
+    }
+    Ok((stream, identity))
+}
+
+/// The same for HTTP. Its clients are programs of others, such as Prometheus: they show a
+/// certificate, and cannot prove the job token.
+pub async fn accept_http(tcp: TcpStream, trust: &Trust) -> io::Result<(BoxIo, PeerIdentity)> {
+    let (stream, identity) = identified(NetStream::Tcp(tcp), trust).await?;
+    Ok((stream.boxed(), identity))
+}
+
+/// Connects to the HTTP port of a task, with TLS if there are credentials.
+pub async fn connect_http(address: &str, trust: &Trust) -> io::Result<BoxIo> {
+    let tcp = crate::rpc::TcpConnector::open(address).await?;
+    match &trust.credentials {
+        Some(credentials) if trust.uses_tls(tcp.peer_addr()?.ip()) => {
+            let expected = ExpectedPeer { address, role: None };
+            Ok(Box::new(shaken(tcp, credentials, expected).await?))
+        }
+        _ => Ok(Box::new(tcp)),
+    }
+}
+
+async fn identified(stream: NetStream, trust: &Trust) -> io::Result<(NetStream, PeerIdentity)> {
     let tcp = match stream {
         NetStream::Tcp(tcp) => tcp,
         NetStream::Unix(unix) => {
@@ -240,7 +267,6 @@ pub(crate) async fn accept(
     let mut stream = TlsStream::new(tcp, session);
     stream.shake().await?;
     let identity = stream.session.client_identity().map_err(refused)?;
-    check_token(&mut stream, credentials).await?;
     Ok((NetStream::Tls(Box::new(stream)), identity))
 }
 
@@ -285,10 +311,7 @@ pub(crate) async fn connect(
     credentials: &Credentials,
     expected: ExpectedPeer<'_>,
 ) -> io::Result<NetStream> {
-    let session = TlsSession::client(credentials, expected).map_err(refused)?;
-    let mut stream = TlsStream::new(tcp, session);
-    stream.shake().await?;
-    stream.session.server_identity(expected).map_err(refused)?;
+    let mut stream = shaken(tcp, credentials, expected).await?;
     let token = credentials.token();
     if !token.is_empty() {
         stream.write_all(&[PROOF]).await?;
@@ -304,6 +327,19 @@ pub(crate) async fn connect(
         stream.flush().await?;
     }
     Ok(NetStream::Tls(Box::new(stream)))
+}
+
+/// A TLS connection to a server that is the expected one.
+async fn shaken(
+    tcp: TcpStream,
+    credentials: &Credentials,
+    expected: ExpectedPeer<'_>,
+) -> io::Result<TlsStream> {
+    let session = TlsSession::client(credentials, expected).map_err(refused)?;
+    let mut stream = TlsStream::new(tcp, session);
+    stream.shake().await?;
+    stream.session.server_identity(expected).map_err(refused)?;
+    Ok(stream)
 }
 
 fn refused(e: ferroflow_core::Error) -> io::Error {

@@ -7,6 +7,7 @@ mod open_connections;
 use super::{BoxFuture, Chunks, IncomingConnections, Keepalive, RpcStatus};
 use ferroflow_core::{Limits, Quota, limits};
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::OpenConnection;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
 use open_connections::{Activity, OpenConnections};
@@ -23,12 +24,14 @@ pub struct Caller {
     pub address: String,
     /// Its identity.
     pub identity: Arc<PeerIdentity>,
+    /// Counts the connection as open, where connections are counted.
+    pub open: Option<Arc<OpenConnection>>,
 }
 
 impl Caller {
     /// A client that was not asked who it is.
     pub fn unverified(address: String) -> Caller {
-        Caller { address, identity: Arc::new(PeerIdentity::Unverified) }
+        Caller { address, identity: Arc::new(PeerIdentity::Unverified), open: None }
     }
 }
 

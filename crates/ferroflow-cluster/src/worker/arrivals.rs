@@ -1,10 +1,13 @@
 //! Values of other tasks for a step of this one. A value waits here for its receiver, or a receiver
 //! for its value. Each key has one value and one receiver.
 
+use super::view::task_of;
+use crate::key::source_of;
 use ferroflow_core::{
     CancelToken, Error, HashMap, InlineScope, OnCancel, Received, RecvDone, RendezvousKey, Result,
     err,
 };
+use ferroflow_metrics::TaskMetrics;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +16,34 @@ use tokio::time::Instant;
 /// The most values and receivers of one step that wait for each other.
 const MOST_KEPT: usize = 1 << 17;
 
-#[derive(Default)]
-pub(super) struct Arrivals(Arc<Mutex<State>>);
+pub(super) struct Arrivals {
+    state: Arc<Mutex<State>>,
+    metrics: Arc<TaskMetrics>,
+}
 
 #[derive(Default)]
 struct State {
     slots: HashMap<Arc<str>, Slot>,
     aborted: Option<Error>,
+    /// Receivers that wait, and since when at least one does.
+    waiting: usize,
+    since: Option<Instant>,
+    /// How long at least one receiver waited, until all had their values.
+    waited: Duration,
+}
+
+impl State {
+    fn begin_wait(&mut self, now: Instant) {
+        self.waiting += 1;
+        self.since.get_or_insert(now);
+    }
+
+    fn end_waits(&mut self, count: usize, now: Instant) {
+        self.waiting = self.waiting.saturating_sub(count);
+        if let Some(since) = self.since.take_if(|_| self.waiting == 0) {
+            self.waited += now - since;
+        }
+    }
 }
 
 enum Slot {
@@ -38,15 +62,28 @@ struct Waiter {
 }
 
 impl Arrivals {
+    pub fn new(metrics: Arc<TaskMetrics>) -> Arrivals {
+        Arrivals { state: Arc::default(), metrics }
+    }
+
+    /// How long receivers have waited so far. Waits at the same time count once.
+    pub fn waited(&self) -> Duration {
+        let state = self.state.lock();
+        state.waited + state.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
     /// Hands a value to its receiver, or keeps it for one. A second value for a key is dropped.
     pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if state.aborted.is_some() {
             return;
         }
         match state.slots.remove_entry(key) {
             Some((_, Slot::Waiting(waiter))) => {
+                let now = Instant::now();
+                state.end_waits(1, now);
                 drop(state);
+                self.metrics.waited_for(task_of(source_of(key)), now - waiter.since);
                 waiter.finish(value, scope);
             }
             Some((key, first)) => drop(state.slots.insert(key, first)),
@@ -63,7 +100,8 @@ impl Arrivals {
 
     /// Hands the answer of a RecvTensor to the receiver, unless the value was pushed meanwhile.
     pub fn answered(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
-        if let Some(waiter) = take_waiter(&self.0, key) {
+        if let Some(waiter) = take_waiter(&self.state, key) {
+            self.metrics.waited_for(task_of(source_of(key)), waiter.since.elapsed());
             waiter.finish(value, scope);
         }
     }
@@ -78,7 +116,7 @@ impl Arrivals {
         done: RecvDone,
     ) {
         {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             let ready = match (&state.aborted, state.slots.get(&*key.0)) {
                 (Some(error), _) => Some(Err(error.clone())),
                 (None, Some(Slot::Value(value))) => Some(value.clone()),
@@ -98,15 +136,16 @@ impl Arrivals {
             let (cancel, since) = (cancel.clone(), Instant::now());
             let waiter = Waiter { done, cancel, on_cancel: None, since, is_asked };
             state.slots.insert(key.0.clone(), Slot::Waiting(waiter));
+            state.begin_wait(since);
         }
         // Registered outside the lock: the token may be cancelled already and call back at once.
-        let (slots, to) = (self.0.clone(), key.0.clone());
+        let (slots, to) = (self.state.clone(), key.0.clone());
         let registration = cancel.on_cancel(move |_| {
             if let Some(waiter) = take_waiter(&slots, &to) {
                 waiter.fail(err!(Cancelled, "RecvAsync is cancelled.").derived());
             }
         });
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if let Some(Slot::Waiting(waiter)) = state.slots.get_mut(&*key.0) {
             waiter.on_cancel = Some(registration);
         } else {
@@ -118,7 +157,7 @@ impl Arrivals {
     /// Receivers that have waited for `age` without a RecvTensor, with their cancellation, and
     /// whether younger ones wait. The caller sends a RecvTensor for each.
     pub fn overdue(&self, age: Duration) -> (Vec<(RendezvousKey, CancelToken)>, bool) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let (mut overdue, mut any) = (Vec::new(), false);
         for (key, slot) in &mut state.slots {
             let Slot::Waiting(waiter) = slot else { continue };
@@ -138,7 +177,7 @@ impl Arrivals {
     /// Fails the receivers of values that are lost.
     pub fn fail_if(&self, is_lost: impl Fn(&str) -> bool, error: &Error) {
         let lost: Vec<Waiter> = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             let waits =
                 |key: &Arc<str>, slot: &mut Slot| matches!(slot, Slot::Waiting(_)) && is_lost(key);
             let taken = state.slots.extract_if(|key, slot| waits(key, slot));
@@ -146,7 +185,9 @@ impl Arrivals {
                 Slot::Waiting(waiter) => Some(waiter),
                 Slot::Value(_) => None,
             };
-            taken.filter_map(waiter).collect()
+            let lost: Vec<Waiter> = taken.filter_map(waiter).collect();
+            state.end_waits(lost.len(), Instant::now());
+            lost
         };
         lost.into_iter().for_each(|waiter| waiter.fail(error.clone()));
     }
@@ -154,11 +195,13 @@ impl Arrivals {
     /// Fails every present and future receiver.
     pub fn abort(&self, error: Error) {
         let slots = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             if state.aborted.is_some() {
                 return;
             }
             state.aborted = Some(error.clone());
+            let waiting = state.waiting;
+            state.end_waits(waiting, Instant::now());
             std::mem::take(&mut state.slots)
         };
         for slot in slots.into_values() {
@@ -186,7 +229,10 @@ fn take_waiter(state: &Mutex<State>, key: &str) -> Option<Waiter> {
         return None;
     }
     match state.slots.remove(key) {
-        Some(Slot::Waiting(waiter)) => Some(waiter),
+        Some(Slot::Waiting(waiter)) => {
+            state.end_waits(1, Instant::now());
+            Some(waiter)
+        }
         _ => None,
     }
 }
@@ -213,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn values_and_receivers_meet_in_any_order() {
-        let (a, c) = (Arrivals::default(), CancelToken::new());
+        let (a, c) = (Arrivals::new(TaskMetrics::new("worker", 0)), CancelToken::new());
         a.arrived("early", value(1), &InlineScope::unknown());
         assert_eq!(receive(&a, "early", &c)().unwrap(), 1);
         let waiting = receive(&a, "late", &c);
@@ -223,18 +269,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_sends_values_without_end_fails_the_step() {
-        let a = Arrivals::default();
+        let a = Arrivals::new(TaskMetrics::new("worker", 0));
         for i in 0..=MOST_KEPT {
             a.arrived(&i.to_string(), Ok(Received::Dead), &InlineScope::unknown());
         }
-        assert!(a.0.lock().slots.is_empty());
+        assert!(a.state.lock().slots.is_empty());
         let waiting = receive(&a, "any", &CancelToken::new());
         assert_eq!(waiting().unwrap_err().code(), Code::ResourceExhausted);
     }
 
     #[tokio::test]
     async fn an_answer_counts_only_while_a_receiver_waits() {
-        let (a, c) = (Arrivals::default(), CancelToken::new());
+        let (a, c) = (Arrivals::new(TaskMetrics::new("worker", 0)), CancelToken::new());
         a.answered("x", value(1), &InlineScope::unknown());
         let waiting = receive(&a, "x", &c);
         a.answered("x", value(2), &InlineScope::unknown());
@@ -243,7 +289,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_receiver_is_overdue_once() {
-        let (a, c) = (Arrivals::default(), CancelToken::new());
+        let (a, c) = (Arrivals::new(TaskMetrics::new("worker", 0)), CancelToken::new());
         let _waiting = receive(&a, "x", &c);
         assert_eq!((a.overdue(Duration::MAX).0.len(), a.overdue(Duration::MAX).1), (0, true));
         assert_eq!((a.overdue(Duration::ZERO).0.len(), a.overdue(Duration::ZERO).1), (1, false));
@@ -251,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn cancelling_losing_and_aborting_end_the_wait() {
-        let (a, c) = (Arrivals::default(), CancelToken::new());
+        let (a, c) = (Arrivals::new(TaskMetrics::new("worker", 0)), CancelToken::new());
         let waiting = receive(&a, "x", &c);
         c.cancel(err!(Cancelled, "stop"));
         assert_eq!(waiting().unwrap_err().code(), Code::Cancelled);
@@ -262,5 +308,26 @@ mod tests {
         a.abort(err!(Aborted, "over"));
         assert_eq!(kept().unwrap_err().code(), Code::Aborted);
         assert_eq!(receive(&a, "later", &c)().unwrap_err().code(), Code::Aborted);
+    }
+
+    #[tokio::test]
+    async fn waits_at_the_same_time_count_once() {
+        let metrics = TaskMetrics::new("worker", 0);
+        let (a, c) = (Arrivals::new(metrics.clone()), CancelToken::new());
+        let device = "/job:ps/replica:0/task:0/device:CPU:0";
+        let key = |name: &str| format!("{device};1;{device};{name};0:0");
+        let (_x, _y) = (receive(&a, &key("x"), &c), receive(&a, &key("y"), &c));
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(2) {
+            std::thread::yield_now();
+        }
+        a.arrived(&key("x"), value(1), &InlineScope::unknown());
+        a.arrived(&key("y"), value(1), &InlineScope::unknown());
+        let waited = a.waited();
+        assert!(waited >= Duration::from_millis(2) && waited == a.waited());
+        let peer = &metrics.snapshot()["peers"][0];
+        assert_eq!(peer["task"], "/job:ps/replica:0/task:0");
+        // Each receiver's wait counts for its source.
+        assert!(peer["waited"].as_f64().unwrap() >= 0.004, "{peer}");
     }
 }

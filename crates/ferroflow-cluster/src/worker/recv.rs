@@ -145,11 +145,12 @@ mod tests {
     use super::super::step::WorkerSteps;
     use super::*;
     use ferroflow_core::Rendezvous;
+    use ferroflow_metrics::TaskMetrics;
     use tokio::runtime::Handle;
 
     #[tokio::test]
     async fn a_value_for_a_caller_that_left_is_kept() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         let (step, _parked) = steps.find_or_park(1).unwrap();
         let send = || {
             let key = RendezvousKey("k".into());

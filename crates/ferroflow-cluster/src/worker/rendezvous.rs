@@ -4,17 +4,19 @@
 
 use super::arrivals::Arrivals;
 use super::step::WorkerSteps;
+use super::transport::Remote;
 use super::view::View;
 use crate::key::{destination_of, incarnation_of, source_of};
 use ferroflow_core::{
     CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Result, bail,
     ensure, err,
 };
+use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::LocalRendezvous;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -38,14 +40,22 @@ pub(super) struct StepRendezvous {
     io: Handle,
     me: Weak<StepRendezvous>,
     steps: Weak<WorkerSteps>,
+    metrics: Arc<TaskMetrics>,
+    /// Nanoseconds that this step has spent on pushing values.
+    pushing: AtomicU64,
 }
 
 impl StepRendezvous {
-    pub fn new(step_id: i64, io: Handle, steps: Weak<WorkerSteps>) -> Arc<StepRendezvous> {
+    pub fn new(
+        step_id: i64,
+        io: Handle,
+        steps: Weak<WorkerSteps>,
+        metrics: Arc<TaskMetrics>,
+    ) -> Arc<StepRendezvous> {
         Arc::new_cyclic(|me| StepRendezvous {
             step_id,
             local: LocalRendezvous::new(),
-            arrivals: Arrivals::default(),
+            arrivals: Arrivals::new(metrics.clone()),
             links: Mutex::default(),
             view: OnceLock::new(),
             aborted: CancelToken::new(),
@@ -53,6 +63,8 @@ impl StepRendezvous {
             io,
             me: me.clone(),
             steps,
+            metrics,
+            pushing: AtomicU64::new(0),
         })
     }
 
@@ -67,6 +79,17 @@ impl StepRendezvous {
             view.name
         );
         Ok(())
+    }
+
+    /// How long this task has waited for values of others so far, and pushed its own.
+    pub fn times(&self) -> (Duration, Duration) {
+        let pushing = Duration::from_nanos(self.pushing.load(Ordering::Relaxed));
+        (self.arrivals.waited(), pushing)
+    }
+
+    /// Counts what the task does.
+    pub fn metrics(&self) -> &Arc<TaskMetrics> {
+        &self.metrics
     }
 
     pub fn view(&self) -> Option<&Arc<View>> {
@@ -207,7 +230,20 @@ impl Rendezvous for StepRendezvous {
                 links.push(link);
             }
         };
-        let push = |to| view.transport.send(to, self.step_id, &key.0, &value, scope, &over);
+        let push = |to: Remote<'_>| {
+            let started = Instant::now();
+            let is_sent = view.transport.send(to, self.step_id, &key.0, &value, scope, &over);
+            if is_sent {
+                let bytes = match &value {
+                    Received::Live(tensor) => tensor.byte_len(),
+                    Received::Dead => 0,
+                };
+                self.metrics.sent_value(to.task, bytes);
+                let time = started.elapsed().as_nanos() as u64;
+                self.pushing.fetch_add(time, Ordering::Relaxed);
+            }
+            is_sent
+        };
         if to.is_ok_and(push) { Ok(()) } else { self.local.send(key, value, scope) }
     }
 
@@ -229,7 +265,7 @@ impl Rendezvous for StepRendezvous {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{owners, session_with};
-    use super::super::transport::{Remote, Transport};
+    use super::super::transport::Transport;
     use super::*;
     use crate::rpc::BoxFuture;
     use ferroflow_core::{Code, Tensor};
@@ -264,7 +300,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_breaks_during_a_push_ends_the_step() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         let session = session_with(Arc::new(Breaks(steps.clone())));
         let step = steps.start(1, &session, &owners()).unwrap();
         let device = |task| format!("/job:worker/replica:0/task:{task}/device:CPU:0");

@@ -14,9 +14,11 @@ use ferroflow_core::{
 use ferroflow_graph::wire::metadata::TaskRecord;
 use ferroflow_graph::wire::step::ExecOptions;
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::StepEnd;
 use ferroflow_runtime::Task;
 use std::borrow::Borrow;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl Worker {
     /// Starts a part with values for its feeds, and returns. `done` gets the fetched values when
@@ -98,8 +100,13 @@ impl PartRun<'_> {
             Ok(guard) => guard,
             Err(e) => return told(Err(e), scope),
         };
+        let (started, step) = (Instant::now(), self.step.clone());
         let ended = move |result: Result<Vec<Tensor>>, scope: &InlineScope| {
             drop(guard);
+            let end = if result.is_ok() { StepEnd::Ok } else { StepEnd::Failed };
+            let (wait, send) = step.rendezvous.times();
+            step.rendezvous.metrics().part_ended(step.id, end, started.elapsed(), send, wait);
+            drop(step);
             told(result.map(|_| ()), scope);
         };
         let context = self.context(cancel, stats);

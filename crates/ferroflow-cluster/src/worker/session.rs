@@ -170,6 +170,12 @@ impl Sessions {
         Sessions { task, owners, table, legacy, legacy_of, transport, limits, open, open_by_tasks }
     }
 
+    /// Bytes of tensors that the sessions hold.
+    pub fn memory(&self) -> u64 {
+        let table = self.table.read();
+        table.values().chain([&self.legacy]).map(|session| session.memory.live() as u64).sum()
+    }
+
     /// The task as its own cluster spec has it.
     pub fn own_view(&self) -> &Arc<View> {
         &self.legacy.view

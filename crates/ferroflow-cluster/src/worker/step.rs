@@ -5,11 +5,14 @@ use super::owners::Owners;
 use super::partial::PartialExecution;
 use super::rendezvous::StepRendezvous;
 use super::session::WorkerSession;
+use super::view::task_of;
 use crate::dedup::RecentIds;
+use crate::key::source_of;
 use crate::rpc::BoxFuture;
 use ferroflow_core::{
     CancelToken, Error, HashMap, InlineScope, QuotaShare, Received, Resources, Result, ensure, err,
 };
+use ferroflow_metrics::TaskMetrics;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -75,7 +78,12 @@ impl WorkerStep {
     fn new(id: i64, steps: &WorkerSteps) -> Arc<WorkerStep> {
         Arc::new(WorkerStep {
             id,
-            rendezvous: StepRendezvous::new(id, steps.io.clone(), steps.me.clone()),
+            rendezvous: StepRendezvous::new(
+                id,
+                steps.io.clone(),
+                steps.me.clone(),
+                steps.metrics.clone(),
+            ),
             resources: Arc::default(),
             session: OnceLock::new(),
             state: Mutex::default(),
@@ -154,6 +162,7 @@ pub(super) struct WorkerSteps {
     over: Error,
     io: Handle,
     me: Weak<WorkerSteps>,
+    metrics: Arc<TaskMetrics>,
 }
 
 #[derive(Default)]
@@ -174,7 +183,7 @@ struct Entry {
 }
 
 impl WorkerSteps {
-    pub fn new(io: Handle) -> Arc<WorkerSteps> {
+    pub fn new(io: Handle, metrics: Arc<TaskMetrics>) -> Arc<WorkerSteps> {
         Arc::new_cyclic(|me| WorkerSteps {
             table: Mutex::default(),
             cleaned: RecentIds::new(REMEMBERED),
@@ -185,6 +194,7 @@ impl WorkerSteps {
             over: err!(Cancelled, "The step was cleaned up").derived(),
             io,
             me: me.clone(),
+            metrics,
         })
     }
 
@@ -233,6 +243,9 @@ impl WorkerSteps {
     /// Takes a value that another task pushed. Keeps it for a while if its step has not started.
     /// Drops it if its step is over.
     pub fn arrived(&self, id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {
+        if let Ok(Received::Live(tensor)) = &value {
+            self.metrics.received_value(task_of(source_of(key)), tensor.byte_len());
+        }
         let mut table = self.table.lock();
         let started = table.steps.get(&id).filter(|entry| entry.step.has_started());
         if let Some(entry) = started {
@@ -515,7 +528,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_never_starts_is_removed_with_its_last_request() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         let (first, one) = steps.find_or_park(1).unwrap();
         let (second, two) = steps.find_or_park(1).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
@@ -543,7 +556,7 @@ mod tests {
 
     #[tokio::test]
     async fn values_wait_for_their_step_only_so_long() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         steps.arrived(1, "k", value(10), &InlineScope::unknown());
         assert_eq!(counts(&steps), (1, 0));
         let (_step, parked) = steps.find_or_park(1).unwrap();
@@ -560,7 +573,7 @@ mod tests {
 
     #[tokio::test]
     async fn values_for_a_step_that_is_over_are_dropped() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         steps.clean_up(1, |_| true);
         steps.arrived(1, "k", value(10), &InlineScope::unknown());
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
@@ -568,7 +581,7 @@ mod tests {
 
     #[tokio::test]
     async fn early_values_are_bounded() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         assert!(steps.room(1).is_none());
         steps.arrived(1, "a", value(EARLY_BYTES + 1), &InlineScope::unknown());
         let room = steps.room(2).expect("there is enough already");
@@ -583,7 +596,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_starts_or_is_over_has_room() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         steps.arrived(1, "a", value(EARLY_BYTES + 1), &InlineScope::unknown());
         let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
         tokio::task::yield_now().await;
@@ -597,7 +610,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_so_many_may_wait() {
-        let steps = WorkerSteps::new(Handle::current());
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         let parked: Vec<_> = (0..MAX_PARKED).map(|_| steps.find_or_park(1).unwrap()).collect();
         assert_eq!(steps.find_or_park(2).err().unwrap().code(), Code::ResourceExhausted);
         drop(parked);

@@ -82,7 +82,7 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
 }
 
 /// The task in the name of a device that is written in full.
-fn task_of(device: &str) -> &str {
+pub(super) fn task_of(device: &str) -> &str {
     match device.rsplit_once('/') {
         Some((task, kind)) if kind.starts_with("device:") => task,
         _ => device,

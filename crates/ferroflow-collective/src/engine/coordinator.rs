@@ -65,6 +65,8 @@ pub(crate) struct Coordinator {
     /// Groups with a failed tensor: the error, and how many of its tensors are still missing.
     failed_groups: HashMap<GroupKey, (Error, u32)>,
     decisions: Vec<Decision>,
+    /// Ranks that were the last to submit a tensor, and how long after the first.
+    last_ranks: Vec<(u32, Duration)>,
     pub hits: u64,
     pub misses: u64,
 }
@@ -86,6 +88,7 @@ impl Coordinator {
             groups: HashMap::new(),
             failed_groups: HashMap::new(),
             decisions: Vec::new(),
+            last_ranks: Vec::new(),
             hits: 0,
             misses: 0,
         }
@@ -203,13 +206,18 @@ impl Coordinator {
             warned: false,
         });
         waiting.requests.insert(rank, request);
-        self.settle(key, now);
+        let since = waiting.since;
+        if self.settle(key, now) {
+            self.last_ranks.push((rank, now.saturating_duration_since(since)));
+        }
         Ok(())
     }
 
     fn settle_all(&mut self, now: Instant) {
         let names: Vec<_> = self.waiting.keys().cloned().collect();
-        names.into_iter().for_each(|key| self.settle(key, now));
+        for key in names {
+            self.settle(key, now);
+        }
     }
 
     /// Fails the joins if a rank has left without joining: it will never join.
@@ -227,9 +235,9 @@ impl Coordinator {
     }
 
     /// Decides the tensor if all ranks of its set have submitted it or joined. Fails it if a rank
-    /// has left instead.
-    fn settle(&mut self, key: (u16, String), now: Instant) {
-        let Some(waiting) = self.waiting.get(&key) else { return };
+    /// has left instead. Returns whether all ranks agree.
+    fn settle(&mut self, key: (u16, String), now: Instant) -> bool {
+        let Some(waiting) = self.waiting.get(&key) else { return false };
         let members = &self.sets[usize::from(key.0)];
         let absent = waiting.absent(members);
         // A rank that has joined takes part, without values, until it leaves.
@@ -245,16 +253,17 @@ impl Coordinator {
                 );
                 self.give_up(key, || err!(Unavailable, "{text}"));
             }
-            return;
+            return false;
         }
-        let Some(waiting) = self.waiting.remove(&key) else { return };
+        let Some(waiting) = self.waiting.remove(&key) else { return false };
         let agreed = agreed(&key.1, &waiting.requests);
-        let Some(request) = waiting.request().cloned() else { return };
+        let Some(request) = waiting.request().cloned() else { return false };
         let failed = request.group_key().is_some_and(|g| self.failed_groups.contains_key(&g));
         if failed || agreed.is_err() {
             let cause =
                 agreed.err().unwrap_or_else(|| err!(Aborted, "the group of the tensor has failed"));
-            return self.fail_group(key, &request, absent, cause);
+            self.fail_group(key, &request, absent, cause);
+            return false;
         }
         let id = self.keep(&key, &request);
         self.order += 1;
@@ -263,7 +272,7 @@ impl Coordinator {
         let ready = Ready { id, request, priority, order, done: 0, since: now, absent };
         let Some(group) = ready.request.group_key() else {
             self.ready.push(ready);
-            return;
+            return true;
         };
         let len = ready.request.group_len;
         let members = self.groups.entry(group).or_default();
@@ -273,6 +282,12 @@ impl Coordinator {
         {
             self.ready.extend(members);
         }
+        true
+    }
+
+    /// The ranks that were last since the previous call, with how long the first rank waited.
+    pub(crate) fn last_ranks(&mut self) -> std::vec::Drain<'_, (u32, Duration)> {
+        self.last_ranks.drain(..)
     }
 
     fn fail(&mut self, (set, name): (u16, String), absent: Vec<u32>, cause: Error) {

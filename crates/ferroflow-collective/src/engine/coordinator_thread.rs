@@ -89,6 +89,11 @@ impl Thread {
                 }
                 self.take(event)?;
             }
+            for (rank, lag) in self.coordinator.last_ranks() {
+                if let Some(metrics) = &self.options.metrics {
+                    metrics.was_last(rank, lag);
+                }
+            }
             let now = Instant::now();
             let EngineOptions { stall_warning, stall_deadline, .. } = self.options;
             for text in self.coordinator.stalled(now, stall_warning, stall_deadline) {

@@ -4,7 +4,9 @@ use crate::compress::WireCompression;
 use crate::group::SetId;
 use crate::reduce::ReduceOp;
 use ferroflow_core::Error;
+use ferroflow_metrics::TaskMetrics;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Options of an [`crate::Engine`].
@@ -27,6 +29,8 @@ pub struct EngineOptions {
     pub deterministic: bool,
     /// The file for a trace of all tensors on this rank.
     pub timeline: Option<PathBuf>,
+    /// Counts collectives, waits and steps.
+    pub metrics: Option<Arc<TaskMetrics>>,
 }
 
 impl Default for EngineOptions {
@@ -39,6 +43,7 @@ impl Default for EngineOptions {
             shutdown_timeout: Duration::from_secs(10),
             deterministic: false,
             timeline: None,
+            metrics: None,
         }
     }
 }

@@ -5,6 +5,7 @@ mod reduce;
 
 use super::coordinator_thread::CoordinatorEvent;
 use super::mailbox::{Mailbox, Pending, panicked};
+use super::phases::RankPhases;
 use super::request::{Decision, IN_A_FRAME, KEPT, Piece, RankMessage, TensorRequest};
 use super::timeline::Timeline;
 use crate::compress::{Residuals, WireCompression};
@@ -42,6 +43,7 @@ pub(super) struct Runner {
     /// The buffer into which small tensors are fused.
     fused: Vec<u8>,
     timeline: Option<Timeline>,
+    phases: Option<RankPhases>,
     /// How long a rank that leaves waits for the others to leave.
     shutdown_timeout: Duration,
 }
@@ -52,6 +54,7 @@ impl Runner {
         control: Arc<Control>,
         events: Sender<CoordinatorEvent>,
         timeline: Option<Timeline>,
+        phases: Option<RankPhases>,
         shutdown_timeout: Duration,
     ) -> Runner {
         Runner {
@@ -65,6 +68,7 @@ impl Runner {
             residuals: Residuals::default(),
             fused: Vec::new(),
             timeline,
+            phases,
             shutdown_timeout,
         }
     }
@@ -163,6 +167,9 @@ impl Runner {
 
     /// Stores a submission, and returns the message for the coordinator.
     fn message(&mut self, pending: Pending) -> RankMessage {
+        if let Some(phases) = &mut self.phases {
+            phases.submitted(pending.request.set, &pending.request.name, pending.since);
+        }
         let key = (pending.request.set, pending.request.name.clone());
         let known = self.numbers.get(&key).filter(|id| self.kept.get(id) == Some(&pending.request));
         let message = match known {
@@ -184,10 +191,14 @@ impl Runner {
             Decision::Run { pieces, absent } => {
                 let later = self.set_aside(&pieces, &absent);
                 let marks = self.timeline.is_some().then(|| self.marks(&pieces, arrived));
+                let kind = pieces.first().and_then(|p| self.kept.get(&p.id)).map(|r| r.kind.name());
                 let start = Instant::now();
                 let ran = self.run(&pieces, &absent, mailbox);
                 self.pending.extend(later);
                 let bytes = ran.map_err(|e| self.group.fail(e))?;
+                if let (Some(phases), Some(kind)) = (&mut self.phases, kind) {
+                    phases.ran(kind, bytes, arrived, start, Instant::now());
+                }
                 if let (Some(timeline), Some(marks)) = (&mut self.timeline, marks) {
                     timeline.ran(marks, arrived, start);
                 }

@@ -10,6 +10,7 @@ use crate::graph::Graph;
 use crate::output::{Operation, Output};
 use crate::session::Session;
 use crate::variable::Variable;
+use ferroflow_cluster::Trust;
 use ferroflow_collective::elastic::ElasticMember;
 use ferroflow_collective::{EngineOptions, GroupOptions};
 use ferroflow_core::{Code, Error, Result, Tensor, bail, ensure, err};
@@ -28,6 +29,8 @@ pub struct Elastic {
     /// Recovery times after lost ranks, from the failure to the next step.
     recoveries: Vec<Duration>,
     rejoins: u64,
+    /// Groups that this process was a rank of.
+    epoch: u64,
 }
 
 impl Elastic {
@@ -53,6 +56,7 @@ impl Elastic {
             engine,
             recoveries: Vec::new(),
             rejoins: 0,
+            epoch: 0,
         };
         job.adopt(met)?;
         Ok(job)
@@ -74,8 +78,13 @@ impl Elastic {
     }
 
     fn adopt(&mut self, group: ferroflow_collective::Group) -> Result<()> {
-        let (engine, place) = start_engine(group, self.engine.clone())?;
         let link = &self.world.0.link;
+        // The driver's credentials are not known here: the port is bound to loopback or refused.
+        let metrics = link.observed.of_rank(group.rank(), &Trust::default());
+        let options = EngineOptions { metrics: Some(metrics.clone()), ..self.engine.clone() };
+        let (engine, place) = start_engine(group, options)?;
+        self.epoch += 1;
+        metrics.set_ranks(place.size, Some(self.epoch));
         *link.place.write() = place;
         *link.engine.write() = Some(engine);
         Ok(())
@@ -100,6 +109,9 @@ impl Elastic {
             let result = reset.and_then(|()| {
                 if let Some(since) = failed.take() {
                     self.recoveries.push(since.elapsed());
+                    if let Some(metrics) = self.world.0.link.observed.metrics() {
+                        metrics.recovered();
+                    }
                 }
                 train(&self.world, state)
             });
@@ -149,6 +161,7 @@ impl Elastic {
     /// Tells the driver that this process has finished its work.
     pub fn finish(self) {
         self.world.shutdown();
+        self.world.0.link.observed.tell();
         if let Ok(seat) = Arc::try_unwrap(self.seat) {
             seat.into_inner().done();
         }

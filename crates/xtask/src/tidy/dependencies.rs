@@ -5,10 +5,11 @@ use super::Finding;
 use super::tree::{Tree, identifiers};
 
 /// Crates that may depend on tokio.
-const WITH_TOKIO: [&str; 6] = [
+const WITH_TOKIO: [&str; 7] = [
     "ferroflow",
     "ferroflow-cluster",
     "ferroflow-cli",
+    "ferroflow-observe",
     "ferroflow-python",
     "ferroflow-serve",
     "ferroflow-train",

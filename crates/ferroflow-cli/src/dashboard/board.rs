@@ -1,0 +1,424 @@
+//! What a job does, from the HTTP ports of its tasks: read every second, compared with the reading
+//! before, and sent to browsers.
+
+use super::series::Series;
+use super::straggler::{StragglerWatch, TaskWork, slowest};
+use ferroflow::cluster::Trust;
+use ferroflow_observe::{EventSender, HttpClient};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Time between two readings of a task, for few tasks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Readings in a second at most: many tasks are read less often.
+const MOST_READINGS: usize = 100;
+/// Tasks at most.
+const MOST_TASKS: usize = 2048;
+/// Browsers at a time.
+const MOST_BROWSERS: usize = 16;
+/// Events that are kept.
+const MOST_EVENTS: usize = 200;
+/// Checkpoints that are listed.
+const MOST_CHECKPOINTS: usize = 20;
+/// Curves of values that tasks report.
+const MOST_CURVES: usize = 64;
+
+/// Where a board finds tasks and checkpoints.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// HTTP addresses of tasks.
+    pub addresses: Vec<String>,
+    /// A folder in which processes of a launcher write their addresses.
+    pub folder: Option<PathBuf>,
+    /// A folder with checkpoints.
+    pub checkpoints: Option<PathBuf>,
+    pub trust: Trust,
+}
+
+/// The state of a job.
+pub struct Board {
+    sources: Sources,
+    state: Mutex<BoardState>,
+    browsers: Mutex<Vec<EventSender>>,
+}
+
+#[derive(Default)]
+struct BoardState {
+    /// By address.
+    tasks: BTreeMap<String, TaskState>,
+    events: VecDeque<Value>,
+    stragglers: StragglerWatch,
+    rate: Series,
+    /// By name of the value and task.
+    curves: BTreeMap<(String, String), Series>,
+}
+
+#[derive(Default)]
+struct TaskState {
+    name: String,
+    now: Value,
+    /// Derived from the last two readings.
+    rates: Value,
+    work: Option<TaskWork>,
+    /// Why it cannot be read.
+    lost: Option<String>,
+    is_read: bool,
+}
+
+impl Board {
+    pub fn new(sources: Sources) -> Arc<Board> {
+        Arc::new(Board { sources, state: Mutex::default(), browsers: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, BoardState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the tasks until it is dropped.
+    pub async fn watch(self: Arc<Self>) {
+        let mut readers = tokio::task::JoinSet::new();
+        let mut known: Vec<String> = Vec::new();
+        loop {
+            while readers.try_join_next().is_some() {}
+            for address in self.addresses() {
+                if known.len() < MOST_TASKS && !known.contains(&address) {
+                    known.push(address.clone());
+                    readers.spawn(self.clone().read(address));
+                }
+            }
+            tokio::time::sleep(INTERVAL).await;
+            self.compare();
+            self.tell();
+        }
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        let mut all = self.sources.addresses.clone();
+        let folder = self.sources.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
+        for file in folder.into_iter().flatten().flatten() {
+            let is_whole = !file.file_name().to_string_lossy().ends_with('~');
+            if let (true, Ok(address)) = (is_whole, std::fs::read_to_string(file.path())) {
+                all.push(address.trim().to_string());
+            }
+        }
+        all
+    }
+
+    /// Reads one task again and again.
+    async fn read(self: Arc<Self>, address: String) {
+        let mut client = HttpClient::new(address.clone(), self.sources.trust.clone());
+        loop {
+            let found = client.json("/api/task").await;
+            let tasks = self.update(&address, found.map_err(|e| e.message().to_string()));
+            let share = Duration::from_secs(1) * tasks as u32 / MOST_READINGS as u32;
+            tokio::time::sleep(INTERVAL.max(share)).await;
+        }
+    }
+
+    /// Takes a reading. Returns the number of tasks.
+    fn update(&self, address: &str, found: Result<Value, String>) -> usize {
+        let mut state = self.state();
+        let state = &mut *state;
+        let count = state.tasks.len();
+        match found {
+            Ok(now) => {
+                let name = name_of(&now);
+                // A task that was started again has another address.
+                let is_old = |(at, task): (&String, &TaskState)| {
+                    *at != address && task.name == name && task.lost.is_some()
+                };
+                let old: Vec<String> =
+                    state.tasks.iter().filter(|t| is_old(*t)).map(|(at, _)| at.clone()).collect();
+                for at in &old {
+                    state.tasks.remove(at);
+                }
+                let is_new = !state.tasks.contains_key(address);
+                let task = state.tasks.entry(address.to_string()).or_default();
+                let mut news = Vec::new();
+                if is_new {
+                    let how = if old.is_empty() { "has started" } else { "was started again" };
+                    news.push(format!("{name} {how}"));
+                } else if task.lost.is_some() {
+                    news.push(format!("{name} answers again"));
+                }
+                let number = |value: &Value, key: &str| value[key].as_i64().unwrap_or(0);
+                if task.is_read && number(&task.now, "epoch") != number(&now, "epoch") {
+                    let (epoch, ranks) = (number(&now, "epoch"), number(&now, "ranks"));
+                    news.push(format!("{name} is in epoch {epoch} with {ranks} ranks"));
+                }
+                if task.is_read && number(&now, "recoveries") > number(&task.now, "recoveries") {
+                    news.push(format!("{name} has recovered from a loss"));
+                }
+                for scalar in now["scalars"].as_array().into_iter().flatten() {
+                    let (Some(what), Some(step), Some(value)) =
+                        (scalar[0].as_str(), scalar[1].as_f64(), scalar[2].as_f64())
+                    else {
+                        continue;
+                    };
+                    let key = (what.to_string(), name.clone());
+                    if state.curves.len() < MOST_CURVES || state.curves.contains_key(&key) {
+                        state.curves.entry(key).or_default().push(step, value);
+                    }
+                }
+                (task.rates, task.work) = compare(&name, &task.now, &now);
+                task.name = name;
+                task.now = now;
+                task.is_read = true;
+                task.lost = None;
+                news.into_iter().for_each(|text| note(&mut state.events, text));
+            }
+            Err(why) => {
+                // A task that was never there may still be starting.
+                if let Some(task) = state.tasks.get_mut(address) {
+                    if task.lost.is_none() {
+                        note(&mut state.events, format!("{} does not answer", task.name));
+                    }
+                    task.lost = Some(why);
+                    task.rates = Value::Null;
+                    task.work = None;
+                }
+            }
+        }
+        count
+    }
+
+    /// Adds an event of the job.
+    pub fn note(&self, text: impl Into<String>) {
+        note(&mut self.state().events, text.into());
+    }
+
+    fn compare(&self) {
+        let mut state = self.state();
+        let work: Vec<TaskWork> = state.tasks.values().filter_map(|t| t.work.clone()).collect();
+        let time = now();
+        let found = slowest(&work, time);
+        state.stragglers.observe(found);
+        let rate: f64 = state.tasks.values().filter_map(|t| t.rates["steps"].as_f64()).sum();
+        if !state.tasks.is_empty() {
+            state.rate.push(time, rate);
+        }
+    }
+
+    fn tell(&self) {
+        let mut browsers = self.browsers.lock().unwrap_or_else(PoisonError::into_inner);
+        if browsers.is_empty() {
+            return;
+        }
+        let text = self.to_json().to_string();
+        browsers.retain(|browser| browser.send("state", &text));
+    }
+
+    /// Sends the state to a browser from now on. `None` if there are too many.
+    pub fn subscribe(&self, browser: EventSender) -> bool {
+        let text = self.to_json().to_string();
+        let mut browsers = self.browsers.lock().unwrap_or_else(PoisonError::into_inner);
+        browsers.retain(|browser| browser.send("alive", "{}"));
+        if browsers.len() >= MOST_BROWSERS {
+            return false;
+        }
+        browser.send("state", &text);
+        browsers.push(browser);
+        true
+    }
+
+    /// Everything that changes, as browsers get it.
+    pub fn to_json(&self) -> Value {
+        let checkpoints = self.sources.checkpoints.as_deref().map(checkpoints);
+        let state = self.state();
+        let task = |(address, task): (&String, &TaskState)| {
+            let mut shown = task.now.clone();
+            shown["name"] = task.name.as_str().into();
+            shown["address"] = address.as_str().into();
+            shown["rates"] = task.rates.clone();
+            shown["lost"] = task.lost.clone().into();
+            shown
+        };
+        let mut tasks: Vec<Value> = state.tasks.iter().map(task).collect();
+        tasks.sort_by_key(|t| {
+            (t["job"].as_str().map(str::to_string), t["task"].as_u64().unwrap_or(0))
+        });
+        let rate = state.rate.points().last();
+        json!({
+            "time": now(),
+            "tasks": tasks,
+            "rate": rate,
+            "stragglers": state.stragglers.named().map(|s| s.to_json()).collect::<Vec<_>>(),
+            "events": state.events,
+            "checkpoints": checkpoints,
+        })
+    }
+
+    /// The curves.
+    pub fn history(&self) -> Value {
+        let state = self.state();
+        let curve = |((what, task), series): (&(String, String), &Series)| json!({"name": what, "task": task, "points": series.points()});
+        json!({
+            "rate": state.rate.points(),
+            "curves": state.curves.iter().map(curve).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The address of a task that has such a page: the first one, or the one named.
+    pub fn address_of(&self, name: Option<&str>) -> Option<String> {
+        let state = self.state();
+        let is_asked = |task: &TaskState| match name {
+            Some(name) => task.name == name,
+            // The chief has the graph of the whole job.
+            None => task.now["steps"].as_u64() > Some(0) && task.lost.is_none(),
+        };
+        state.tasks.iter().find(|(_, task)| is_asked(task)).map(|(at, _)| at.clone())
+    }
+
+    pub fn trust(&self) -> &Trust {
+        &self.sources.trust
+    }
+
+    /// What to say of stragglers when the job has ended, over all of its time.
+    pub fn report(&self) -> Vec<String> {
+        let state = self.state();
+        let work: Vec<TaskWork> = state
+            .tasks
+            .values()
+            .map(|task| compare(&task.name, &Value::Null, &task.now).1)
+            .filter_map(|work| work.filter(|work| work.steps >= 10.0))
+            .collect();
+        let mut found = slowest(&work, now());
+        for straggler in &mut found {
+            let started = state.tasks.values().find(|t| t.name == straggler.name);
+            let started = started.and_then(|t| t.now["started"].as_f64()).unwrap_or(0.0);
+            straggler.since = state.stragglers.since(&straggler.name).unwrap_or(started);
+        }
+        found.iter().map(|straggler| straggler.text()).collect()
+    }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn note(events: &mut VecDeque<Value>, text: String) {
+    if events.len() == MOST_EVENTS {
+        events.pop_front();
+    }
+    events.push_back(json!([now(), text]));
+}
+
+fn name_of(task: &Value) -> String {
+    // From outside: names are shown as text and never as markup.
+    let job: String = task["job"].as_str().unwrap_or("task").chars().take(100).collect();
+    format!("{job} {}", task["task"].as_u64().unwrap_or(0))
+}
+
+/// Rates between two readings of a task, and its work. Without an earlier reading, over its life.
+fn compare(name: &str, before: &Value, now: &Value) -> (Value, Option<TaskWork>) {
+    let number = |value: &Value, keys: &[&str]| {
+        keys.iter().fold(value, |value, key| &value[*key]).as_f64().unwrap_or(0.0)
+    };
+    let is_same = before["pid"] == now["pid"] && before["started"] == now["started"];
+    let before = if is_same { before } else { &Value::Null };
+    let since = if is_same { number(before, &["now"]) } else { number(now, &["started"]) };
+    let time = number(now, &["now"]) - since;
+    if time <= 0.0 {
+        return (Value::Null, None);
+    }
+    let grown = |keys: &[&str]| (number(now, keys) - number(before, keys)).max(0.0);
+    let phase = |i: usize| {
+        let of = |value: &Value| value["phases"][i].as_f64().unwrap_or(0.0);
+        (of(now) - of(before)).max(0.0)
+    };
+    let (steps, parts) = (grown(&["steps"]), grown(&["parts"]));
+    let phases = [phase(0), phase(1), phase(2), phase(3)];
+    let sent = grown(&["sent", "link"]) + grown(&["sent", "grpc"]) + grown(&["sent", "collective"]);
+    let received = grown(&["received", "link"]) + grown(&["received", "grpc"]);
+    let peers = now["peers"].as_array().into_iter().flatten().map(|peer| {
+        let task = &peer["task"];
+        let old = before["peers"].as_array();
+        let old = old.and_then(|all| all.iter().find(|p| p["task"] == *task));
+        let old = old.unwrap_or(&Value::Null);
+        let rate = |key: &str| (number(peer, &[key]) - number(old, &[key])).max(0.0) / time;
+        json!([task, rate("sent"), rate("received"), rate("waited")])
+    });
+    let rates = json!({
+        "steps": steps / time,
+        "parts": parts / time,
+        "cpu": grown(&["cpu"]) / time,
+        "sent": sent / time,
+        "received": received / time,
+        "rpcs": grown(&["rpcs"]) / time,
+        "collectives": grown(&["collectives", "count"]) / time,
+        "phases": phases.map(|p| p / time),
+        "peers": peers.collect::<Vec<_>>(),
+    });
+    let work = TaskWork {
+        name: name.to_string(),
+        job: now["job"].as_str().unwrap_or_default().to_string(),
+        steps: steps.max(parts),
+        phases,
+    };
+    (rates, Some(work))
+}
+
+/// The checkpoints in a folder, the newest first.
+fn checkpoints(folder: &Path) -> Vec<Value> {
+    let mut found = Vec::new();
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".index") else { continue };
+        let changed = file.metadata().ok().and_then(|about| about.modified().ok());
+        let changed = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        found.push((changed.unwrap_or_default().as_secs_f64(), name.to_string()));
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(MOST_CHECKPOINTS);
+    found.into_iter().map(|(time, name)| json!([time, name])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(steps: u64, seconds: f64) -> Value {
+        json!({"job": "worker", "task": 1, "pid": 7, "started": 100.0, "now": 100.0 + seconds,
+            "steps": steps, "parts": 0, "phases": [0.0, seconds, 0.0, 0.0], "epoch": steps / 100,
+            "ranks": 2, "scalars": [["loss", steps, 1.0 / steps.max(1) as f64]]})
+    }
+
+    #[test]
+    fn rates_are_differences_of_two_readings() {
+        let (rates, work) = compare("worker 1", &reading(10, 1.0), &reading(30, 3.0));
+        assert_eq!(rates["steps"], 10.0);
+        assert_eq!(work.unwrap().phases[1], 2.0);
+        // After a restart the counters begin again.
+        let mut again = reading(5, 1.0);
+        again["pid"] = 8.into();
+        assert_eq!(compare("worker 1", &reading(30, 3.0), &again).0["steps"], 5.0);
+    }
+
+    #[test]
+    fn a_board_keeps_curves_losses_and_epochs() {
+        let board = Board::new(Sources::default());
+        board.update("a:1", Err("refused".into()));
+        assert_eq!(board.to_json()["tasks"].as_array().unwrap().len(), 0, "it may still start");
+        for i in 0..3 {
+            board.update("a:1", Ok(reading(i * 60, i as f64)));
+        }
+        board.update("a:1", Err("refused".into()));
+        board.update("a:2", Ok(reading(1, 1.0)));
+        let state = board.to_json();
+        assert_eq!(state["tasks"].as_array().unwrap().len(), 1);
+        assert_eq!(state["tasks"][0]["name"], "worker 1");
+        let events: Vec<&str> =
+            state["events"].as_array().unwrap().iter().map(|e| e[1].as_str().unwrap()).collect();
+        let want = [
+            "worker 1 has started",
+            "worker 1 is in epoch 1 with 2 ranks",
+            "worker 1 does not answer",
+            "worker 1 was started again",
+        ];
+        assert_eq!(events, want);
+        assert_eq!(board.history()["curves"][0]["name"], "loss");
+    }
+}

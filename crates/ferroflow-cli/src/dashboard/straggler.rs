@@ -1,0 +1,197 @@
+//! Finds the task that the others of its job wait for, and the phase in which it is slow.
+
+use serde_json::{Value, json};
+
+/// A task is a straggler if a step keeps it busy for this much longer than the others of its job.
+const SLOWER: f64 = 1.3;
+/// Differences below this many seconds in a step are noise.
+const LEAST: f64 = 2e-4;
+/// Observations in a row before a straggler is named.
+const TIMES: u32 = 3;
+/// The phases in which a task is busy, by their index in a snapshot.
+const BUSY: [(usize, &str); 3] = [(0, "input"), (1, "compute"), (2, "send")];
+
+/// What a task did between two observations.
+#[derive(Clone, Debug)]
+pub struct TaskWork {
+    pub name: String,
+    pub job: String,
+    pub steps: f64,
+    /// Seconds in input, compute, send and wait.
+    pub phases: [f64; 4],
+}
+
+impl TaskWork {
+    fn in_a_step(&self, phase: usize) -> f64 {
+        self.phases[phase] / self.steps.max(1.0)
+    }
+
+    fn busy(&self) -> f64 {
+        BUSY.iter().map(|(phase, _)| self.in_a_step(*phase)).sum()
+    }
+}
+
+/// A slow task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Straggler {
+    pub name: String,
+    pub phase: &'static str,
+    /// Seconds of a step in this phase, and the median of the other tasks.
+    pub seconds: f64,
+    pub others: f64,
+    /// When it became one, in seconds since 1970.
+    pub since: f64,
+}
+
+impl Straggler {
+    pub fn to_json(&self) -> Value {
+        json!({
+            "task": self.name,
+            "phase": self.phase,
+            "seconds": self.seconds,
+            "others": self.others,
+            "since": self.since,
+        })
+    }
+
+    pub fn text(&self) -> String {
+        format!(
+            "straggler: {} spends {:.2} ms of each step in {}, the others {:.2} ms (since {})",
+            self.name,
+            self.seconds * 1e3,
+            self.phase,
+            self.others * 1e3,
+            clock(self.since)
+        )
+    }
+}
+
+/// The time of day in UTC.
+pub fn clock(seconds: f64) -> String {
+    let s = seconds as u64;
+    format!("{:02}:{:02}:{:02} UTC", s / 3600 % 24, s / 60 % 60, s % 60)
+}
+
+/// The slowest task of each job with at least two tasks, if it is slow.
+pub fn slowest(work: &[TaskWork], now: f64) -> Vec<Straggler> {
+    let mut jobs: Vec<&str> = work.iter().map(|w| w.job.as_str()).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    jobs.into_iter().filter_map(|job| slowest_of(work, job, now)).collect()
+}
+
+fn slowest_of(work: &[TaskWork], job: &str, now: f64) -> Option<Straggler> {
+    let of_job: Vec<&TaskWork> = work.iter().filter(|w| w.job == job && w.steps > 0.0).collect();
+    let slow = of_job.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()))?;
+    let others: Vec<&TaskWork> = of_job.iter().filter(|w| w.name != slow.name).copied().collect();
+    let usual = median(others.iter().map(|w| w.busy()))?;
+    if slow.busy() < usual * SLOWER || slow.busy() - usual < LEAST {
+        return None;
+    }
+    let excess = |phase: usize| {
+        let usual = median(others.iter().map(|w| w.in_a_step(phase))).unwrap_or(0.0);
+        (slow.in_a_step(phase) - usual, usual)
+    };
+    let worst = BUSY.iter().max_by(|a, b| excess(a.0).0.total_cmp(&excess(b.0).0))?;
+    Some(Straggler {
+        name: slow.name.clone(),
+        phase: worst.1,
+        seconds: slow.in_a_step(worst.0),
+        others: excess(worst.0).1,
+        since: now,
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
+/// Names stragglers that stay, with the time since when they are.
+#[derive(Debug, Default)]
+pub struct StragglerWatch {
+    seen: Vec<(Straggler, u32)>,
+}
+
+impl StragglerWatch {
+    /// Takes the stragglers of one observation.
+    pub fn observe(&mut self, found: Vec<Straggler>) {
+        let mut seen = Vec::new();
+        for mut now in found {
+            let before = self.seen.iter().find(|(old, _)| old.name == now.name);
+            let mut times = 1;
+            if let Some((old, count)) = before {
+                now.since = old.since;
+                times = count + 1;
+            }
+            seen.push((now, times));
+        }
+        self.seen = seen;
+    }
+
+    /// Those that were seen often enough.
+    pub fn named(&self) -> impl Iterator<Item = &Straggler> {
+        self.seen.iter().filter(|(_, times)| *times >= TIMES).map(|(straggler, _)| straggler)
+    }
+
+    /// Since when a task is a straggler, if it is.
+    pub fn since(&self, name: &str) -> Option<f64> {
+        self.named().find(|s| s.name == name).map(|s| s.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(name: &str, job: &str, phases: [f64; 4]) -> TaskWork {
+        TaskWork { name: name.into(), job: job.into(), steps: 10.0, phases }
+    }
+
+    #[test]
+    fn the_task_that_computes_longest_is_named_with_its_phase() {
+        let all = [
+            work("worker 0", "worker", [0.01, 0.1, 0.01, 0.5]),
+            work("worker 1", "worker", [0.01, 0.6, 0.01, 0.0]),
+            work("worker 2", "worker", [0.01, 0.11, 0.01, 0.5]),
+            work("ps 0", "ps", [0.0, 5.0, 0.0, 0.0]),
+        ];
+        let found = slowest(&all, 7.0);
+        assert_eq!(found.len(), 1, "one ps has nothing to be compared with: {found:?}");
+        assert_eq!((found[0].name.as_str(), found[0].phase), ("worker 1", "compute"));
+        assert!((found[0].seconds - 0.06).abs() < 1e-9 && (found[0].others - 0.011).abs() < 1e-9);
+        let text = found[0].text();
+        assert!(text.contains("worker 1 spends 60.00 ms of each step in compute"), "{text}");
+    }
+
+    #[test]
+    fn waiting_tasks_and_small_differences_are_no_stragglers() {
+        let all = [
+            work("rank 0", "rank", [0.0, 0.1, 0.0, 9.0]),
+            work("rank 1", "rank", [0.0, 0.11, 0.0, 0.0]),
+        ];
+        assert_eq!(slowest(&all, 0.0), []);
+        let idle = TaskWork { steps: 0.0, ..work("rank 2", "rank", [9.0; 4]) };
+        assert_eq!(slowest(&[idle], 0.0), []);
+    }
+
+    #[test]
+    fn a_straggler_is_named_after_three_observations_since_the_first() {
+        let one = |since| Straggler {
+            name: "rank 1".into(),
+            phase: "input",
+            seconds: 1.0,
+            others: 0.1,
+            since,
+        };
+        let mut watch = StragglerWatch::default();
+        watch.observe(vec![one(1.0)]);
+        watch.observe(vec![one(2.0)]);
+        assert_eq!(watch.named().count(), 0);
+        watch.observe(vec![one(3.0)]);
+        assert_eq!(watch.since("rank 1"), Some(1.0));
+        watch.observe(vec![]);
+        assert_eq!(watch.since("rank 1"), None);
+    }
+}

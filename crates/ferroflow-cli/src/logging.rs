@@ -1,0 +1,187 @@
+//! The log of a process: text for people or JSON for programs, on standard error.
+
+use ferroflow::{Code, Error, Result};
+use ferroflow_metrics::TaskMetrics;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+/// The format of the log.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Lines for people. FERROFLOW_LOG=info,audit=info adds a line for each connection and session
+    #[default]
+    Text,
+    /// One JSON object per line, with a line for each connection, session and refusal
+    Json,
+}
+
+impl LogFormat {
+    /// The format that `FERROFLOW_LOG_FORMAT` names.
+    pub fn from_env() -> Result<LogFormat> {
+        match std::env::var("FERROFLOW_LOG_FORMAT").unwrap_or_default().as_str() {
+            "" | "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            other => Err(Error::new(
+                Code::InvalidArgument,
+                format!("FERROFLOW_LOG_FORMAT={other:?} must be text or json"),
+            )),
+        }
+    }
+}
+
+/// Logs to standard error, as `FERROFLOW_LOG` says, and keeps the last lines for the dashboard.
+pub fn log_to_stderr(format: LogFormat, metrics: &Arc<TaskMetrics>) {
+    let default = match format {
+        LogFormat::Text => "info,audit=warn",
+        LogFormat::Json => "info",
+    };
+    let filter =
+        EnvFilter::try_from_env("FERROFLOW_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let place = metrics.place();
+    let shown = match format {
+        LogFormat::Json => tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .event_format(JsonLines { job: place.0, task: place.1 })
+            .boxed(),
+        LogFormat::Text => tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .boxed(),
+    };
+    let kept = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Kept(metrics.clone()));
+    tracing_subscriber::registry().with(filter).with(shown).with(kept).init();
+}
+
+/// Writes lines to the metrics of the process.
+#[derive(Clone)]
+struct Kept(Arc<TaskMetrics>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The formatter writes each line at once.
+        self.0.log_line(String::from_utf8_lossy(bytes).trim_end());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Kept {
+    type Writer = Kept;
+
+    fn make_writer(&'a self) -> Kept {
+        self.clone()
+    }
+}
+
+/// One object per line, with the task of the process.
+struct JsonLines {
+    job: String,
+    task: u32,
+}
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let about = event.metadata();
+        let mut line = Map::new();
+        line.insert("time".into(), time.into());
+        line.insert("level".into(), about.level().as_str().to_ascii_lowercase().into());
+        line.insert("target".into(), about.target().into());
+        line.insert("job".into(), self.job.as_str().into());
+        line.insert("task".into(), self.task.into());
+        event.record(&mut Fields(&mut line));
+        writeln!(writer, "{}", Value::Object(line))
+    }
+}
+
+/// Collects the fields of an event.
+struct Fields<'m>(&'m mut Map<String, Value>);
+
+impl Visit for Fields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().into(), format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name().into(), json!(value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().into(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_an_object_with_job_task_step_and_session() {
+        let memory = Memory::default();
+        let to = memory.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(move || to.clone())
+            .event_format(JsonLines { job: "ps".into(), task: 3 });
+        let subscriber = tracing_subscriber::registry().with(layer);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(step = 7, session = 2u64, peer = "\"a\"\n", "lost");
+        });
+        let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
+        let line: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&line["job"], &line["task"]), (&json!("ps"), &json!(3)));
+        assert_eq!((&line["step"], &line["session"]), (&json!(7), &json!(2)));
+        assert_eq!((&line["level"], &line["message"]), (&json!("warn"), &json!("lost")));
+        assert_eq!(line["peer"], "\"a\"\n");
+    }
+}

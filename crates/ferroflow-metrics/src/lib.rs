@@ -1,0 +1,26 @@
+//! Counters of one task or rank, as Prometheus text and as JSON for the dashboard.
+//!
+//! [`TaskMetrics`] is a value that a server or an engine gets; nothing is global. Counting is a few
+//! atomic additions. Text is made only when somebody asks for it.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod families;
+mod lag;
+mod peers;
+mod phases;
+mod process;
+mod sample;
+mod snapshot;
+mod steps;
+mod task;
+mod text;
+
+pub use families::{CollectiveCounters, RpcTimer};
+pub use lag::RankLag;
+pub use peers::PeerCounters;
+pub use phases::{PHASES, Phase, PhaseSeconds};
+pub use sample::{GpuSample, ServerSample};
+pub use steps::{CountedSession, OpenConnection, StepEnd, StepRecord, StepTimer};
+pub use task::TaskMetrics;
+pub use text::MetricsFormat;

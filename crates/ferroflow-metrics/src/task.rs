@@ -1,0 +1,318 @@
+//! The metrics of one task or rank.
+
+use crate::families::{CollectiveCounters, Counters, GpuLabels, RpcTimer, register};
+use crate::lag::{LagTable, RankLag};
+use crate::peers::{PeerCounters, PeerTable};
+use crate::phases::{Phase, PhaseSeconds};
+use crate::sample::{SampleSource, ServerSample};
+use crate::steps::{CountedSession, RecentSteps, StepEnd, StepRecord};
+use crate::text::MetricsFormat;
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Lines of the log that are kept, and the most characters of each.
+const LOG_LINES: usize = 200;
+const LOG_WIDTH: usize = 2000;
+
+/// Names of scalars that a program may report.
+const MOST_SCALARS: usize = 64;
+
+/// The counters of one task or rank of a job.
+pub struct TaskMetrics {
+    pub(crate) job: String,
+    pub(crate) task: u32,
+    /// Seconds since 1970.
+    pub(crate) started: f64,
+    registry: Registry,
+    pub(crate) counters: Counters,
+    /// Time in each phase.
+    pub phases: PhaseSeconds,
+    pub(crate) recent: RecentSteps,
+    pub(crate) peers: PeerTable,
+    pub(crate) lags: LagTable,
+    pub(crate) sample: SampleSource,
+    pub(crate) scalars: Mutex<BTreeMap<String, (i64, f64)>>,
+    pub(crate) graph: Mutex<Option<Arc<serde_json::Value>>>,
+    logs: Mutex<VecDeque<String>>,
+}
+
+impl fmt::Debug for TaskMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskMetrics({} {})", self.job, self.task)
+    }
+}
+
+impl TaskMetrics {
+    /// The metrics of task `task` of `job`. A rank is a task of the job `rank`.
+    pub fn new(job: &str, task: u32) -> Arc<TaskMetrics> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (mut registry, started) = (Registry::default(), now.as_secs_f64());
+        let (counters, phases) = register(&mut registry, job, task, started);
+        Arc::new(TaskMetrics {
+            job: job.to_string(),
+            task,
+            started,
+            registry,
+            counters,
+            phases,
+            recent: RecentSteps::default(),
+            peers: PeerTable::default(),
+            lags: LagTable::default(),
+            sample: SampleSource::default(),
+            scalars: Mutex::default(),
+            graph: Mutex::default(),
+            logs: Mutex::default(),
+        })
+    }
+
+    /// The job and the number of the task.
+    pub fn place(&self) -> (String, u32) {
+        (self.job.clone(), self.task)
+    }
+
+    /// A session was opened.
+    pub fn open_session(self: &Arc<Self>) -> CountedSession {
+        CountedSession::new(self.clone())
+    }
+
+    /// Counts a step of a client.
+    pub(crate) fn count_step(&self, end: StepEnd, time: Duration) {
+        match end {
+            StepEnd::Ok => self.counters.steps.inc(),
+            StepEnd::Failed => self.counters.failed_steps.inc(),
+        };
+        self.counters.step_seconds.observe(time.as_secs_f64());
+    }
+
+    /// Counts a part of a step that ran here. `send` and `wait` are parts of `total`.
+    pub fn part_ended(
+        &self,
+        id: i64,
+        end: StepEnd,
+        total: Duration,
+        send: Duration,
+        wait: Duration,
+    ) {
+        match end {
+            StepEnd::Ok => self.counters.parts.inc(),
+            StepEnd::Failed => self.counters.failed_parts.inc(),
+        };
+        self.counters.part_seconds.observe(total.as_secs_f64());
+        self.record(id, total, send, wait);
+    }
+
+    /// Counts a step of a rank. `send` is the time of its collectives and `wait` the time that it
+    /// waited for other ranks.
+    pub fn rank_step(&self, id: i64, total: Duration, send: Duration, wait: Duration) {
+        self.count_step(StepEnd::Ok, total);
+        self.record(id, total, send, wait);
+    }
+
+    fn record(&self, id: i64, total: Duration, send: Duration, wait: Duration) {
+        let wait = wait.min(total);
+        let send = send.min(total - wait);
+        self.phases.add(Phase::compute, total - wait - send);
+        self.phases.add(Phase::send, send);
+        self.phases.add(Phase::wait, wait);
+        self.recent.push(StepRecord::ended(id, total, send, wait));
+    }
+
+    /// Counts a value that a link carries to another task.
+    pub fn sent_value(&self, task: &str, bytes: usize) {
+        self.counters.sent_link.inc_by(bytes as u64);
+        self.peers.get(task).sent(bytes);
+    }
+
+    /// Counts a value that a link brought.
+    pub fn received_value(&self, task: &str, bytes: usize) {
+        self.counters.received_link.inc_by(bytes as u64);
+        self.peers.get(task).received(bytes);
+    }
+
+    /// Counts time that a receiver waited for a value of another task.
+    pub fn waited_for(&self, task: &str, time: Duration) {
+        self.counters.wait_tensor.inc_by(time.as_secs_f64());
+        self.peers.get(task).waited(time);
+    }
+
+    /// The counters of a peer.
+    pub fn peer(&self, task: &str) -> Arc<PeerCounters> {
+        self.peers.get(task)
+    }
+
+    /// Begins a call.
+    pub fn begin_rpc(&self, method: &str) -> RpcTimer {
+        self.counters.rpcs.begin(method)
+    }
+
+    /// A call was answered with this code of gRPC.
+    pub fn end_rpc(&self, timer: &RpcTimer, code: u32, received: usize, sent: usize) {
+        self.counters.rpcs.end(timer, code);
+        self.counters.received_grpc.inc_by(received as u64);
+        self.counters.sent_grpc.inc_by(sent as u64);
+    }
+
+    /// A gRPC connection was let in.
+    pub fn connected_grpc(&self) {
+        self.counters.grpc_connections.inc();
+    }
+
+    /// A link was let in.
+    pub fn connected_link(&self) {
+        self.counters.link_connections.inc();
+    }
+
+    /// An HTTP connection was let in.
+    pub fn connected_http(&self) {
+        self.counters.http_connections.inc();
+    }
+
+    /// A connection was refused.
+    pub fn refused_connection(&self) {
+        self.counters.refusals.inc();
+    }
+
+    /// Collectives of this rank.
+    pub fn collectives(&self) -> &CollectiveCounters {
+        &self.counters.collectives
+    }
+
+    /// Rank 0 only: `rank` submitted a tensor last, `lag` after the first rank.
+    pub fn was_last(&self, rank: u32, lag: Duration) {
+        self.lags.was_last(rank, lag);
+    }
+
+    /// Ranks that the others waited for, the latest first.
+    pub fn late_ranks(&self, most: usize) -> Vec<RankLag> {
+        self.lags.latest(most)
+    }
+
+    /// The ranks of the job, and its epoch if it is elastic.
+    pub fn set_ranks(&self, ranks: usize, epoch: Option<u64>) {
+        self.counters.ranks.set(ranks as i64);
+        if let Some(epoch) = epoch {
+            self.counters.epoch.set(epoch as i64);
+        }
+    }
+
+    /// The job has recovered from a loss.
+    pub fn recovered(&self) {
+        self.counters.recoveries.inc();
+    }
+
+    /// A value that the program reports, such as its loss.
+    pub fn report_scalar(&self, name: &str, step: i64, value: f64) {
+        let mut scalars = self.scalars.lock();
+        if scalars.len() < MOST_SCALARS || scalars.contains_key(name) {
+            scalars.insert(name.to_string(), (step, value));
+        }
+    }
+
+    /// The last graph that a client has run, for the dashboard.
+    pub fn set_graph(&self, graph: serde_json::Value) {
+        *self.graph.lock() = Some(Arc::new(graph));
+    }
+
+    /// The last graph that a client has run.
+    pub fn graph(&self) -> Option<Arc<serde_json::Value>> {
+        self.graph.lock().clone()
+    }
+
+    /// Keeps a line of the process's log for the dashboard.
+    pub fn log_line(&self, line: &str) {
+        let line: String = line.chars().take(LOG_WIDTH).collect();
+        let mut logs = self.logs.lock();
+        if logs.len() == LOG_LINES {
+            logs.pop_front();
+        }
+        logs.push_back(line);
+    }
+
+    /// The last lines of the log.
+    pub fn logs(&self) -> Vec<String> {
+        self.logs.lock().iter().cloned().collect()
+    }
+
+    /// How to read the present state of the server.
+    pub fn set_sampler(&self, sampler: impl Fn() -> Option<ServerSample> + Send + Sync + 'static) {
+        self.sample.set(Box::new(sampler));
+    }
+
+    /// Whether the task takes new steps. A rank always does.
+    pub fn is_serving(&self) -> bool {
+        self.sample.read().is_none_or(|sample| sample.is_serving)
+    }
+
+    /// All metrics as text.
+    pub fn encode(&self, format: MetricsFormat) -> String {
+        if let Some(sample) = self.sample.read() {
+            self.counters.session_memory.set(sample.session_memory as i64);
+            for gpu in sample.gpus {
+                let labels = GpuLabels { gpu: gpu.name };
+                self.counters.gpu_memory.get_or_create(&labels).set(gpu.in_use as i64);
+                self.counters.gpu_limit.get_or_create(&labels).set(gpu.limit as i64);
+            }
+        }
+        if let Some(slowest) = self.lags.latest(1).first() {
+            self.counters.slowest_rank.set(i64::from(slowest.rank));
+            self.counters.slowest_lag.set(slowest.lag.as_secs_f64());
+        }
+        let mut text = String::with_capacity(16 << 10);
+        // Writing to a string does not fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        format.convert(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_what_was_counted() {
+        let metrics = TaskMetrics::new("worker", 3);
+        let session = metrics.open_session();
+        session.begin_step().end(StepEnd::Ok);
+        let ms = Duration::from_millis;
+        metrics.part_ended(1, StepEnd::Ok, ms(10), ms(1), ms(4));
+        metrics.sent_value("/job:ps/replica:0/task:0", 100);
+        let call = metrics.begin_rpc("RunStep");
+        metrics.end_rpc(&call, 0, 10, 20);
+        let call = metrics.begin_rpc("../../made up");
+        metrics.end_rpc(&call, 12, 0, 0);
+        metrics.collectives().ran("all-reduce", 4096, ms(2), ms(1), ms(0));
+        metrics.was_last(5, ms(30));
+        let text = metrics.encode(MetricsFormat::Text);
+        for line in [
+            "ferroflow_task_info{job_name=\"worker\",task=\"3\",version=\"",
+            "ferroflow_steps_total{result=\"ok\"} 1\n",
+            "ferroflow_step_seconds_count 1\n",
+            "ferroflow_phase_seconds_total{phase=\"wait\"} 0.004\n",
+            "ferroflow_sent_bytes_total{path=\"link\"} 100\n",
+            "ferroflow_sent_bytes_total{path=\"collective\"} 4096\n",
+            "ferroflow_rpcs_total{method=\"RunStep\",code=\"ok\"} 1\n",
+            "ferroflow_rpcs_total{method=\"other\",code=\"unimplemented\"} 1\n",
+            "ferroflow_sessions 1\n",
+            "ferroflow_straggler_rank 5\n",
+            "process_resident_memory_bytes ",
+            "process_cpu_seconds_total ",
+        ] {
+            assert!(text.contains(line), "no {line:?} in\n{text}");
+        }
+        assert!(!text.contains("made up"));
+        drop(session);
+        let open = metrics.encode(MetricsFormat::OpenMetrics);
+        assert!(open.contains("ferroflow_sessions 0\n") && open.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn the_number_of_scalars_is_bounded() {
+        let metrics = TaskMetrics::new("worker", 0);
+        (0..1000).for_each(|i| metrics.report_scalar(&format!("s{i}"), 1, 0.5));
+        assert_eq!(metrics.scalars.lock().len(), MOST_SCALARS);
+    }
+}

@@ -1,0 +1,18 @@
+//! The HTTP port of a process: health, metrics and the state of a task, for probes, Prometheus and
+//! the dashboard. It only reads; nothing that comes in over it changes a job.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod background;
+mod body;
+mod client;
+mod guard;
+mod pages;
+mod server;
+
+pub use background::{BackgroundHttp, note_address, observe_from_env};
+pub use body::EventSender;
+pub use client::HttpClient;
+pub use guard::secure_headers;
+pub use pages::TaskPages;
+pub use server::{HttpAnswer, HttpOptions, HttpRequest, HttpServer, HttpService};
