@@ -18,13 +18,14 @@ GEMM = [  # name, rows, inner, columns, which are stored transposed
     ("sq1024", 1024, 1024, 1024, "nn"), ("sq2048", 2048, 2048, 2048, "nn"),
     ("mlp_fwd", 128, 784, 512, "nn"), ("mlp_dw", 784, 128, 512, "tn"),
     ("mlp_dx", 128, 512, 784, "nt"), ("skinny", 128, 512, 10, "nn"),
-    ("cnn_fc", 64, 3136, 1024, "nn")]
+    ("cnn_fc", 64, 3136, 1024, "nn"), ("few_rows", 8, 4096, 1001, "nn"),
+    ("few_rows_dx", 8, 1001, 4096, "nt"), ("one_row", 1, 4096, 1001, "nn")]
 CONV = [  # name, batch, height and width, channels in, window, channels out; stride 1, SAME, NHWC
     ("mnist_c1", 64, 28, 1, 5, 32), ("mnist_c2", 64, 14, 32, 5, 64),
     ("resnet_3x3", 16, 56, 64, 3, 64)]
 ELEMENTS = [("256KB", 64 << 10), ("64MB", 16 << 20)]
 XENT = [("128x10", 128, 10), ("128x1000", 128, 1000), ("256x32000", 256, 32000)]
-GROUPS = ("gemm", "conv", "elementwise", "loss", "train")
+GROUPS = ("gemm", "conv", "elementwise", "loss", "layers", "train")
 
 
 # ------------------------------------------------------------------------- what is measured
@@ -195,6 +196,57 @@ def loss(b):
              8.0 * rows * classes / 1e9, "GB/s")
 
 
+def layers(b):
+    """Pooling, local response normalisation and LSTM cells, as public programs use them."""
+    tf, r = b.tf, b.tf.raw_ops
+    size, stride = [1, 3, 3, 1], [1, 2, 2, 1]
+    for name, n, h, c in (("32x27x27x192", 32, 27, 192), ("8x111x111x64", 8, 111, 64)):
+        image, out = [n, h, h, c], [n, (h - 3) // 2 + 1, (h - 3) // 2 + 1, c]
+
+        def pool():
+            x = b.var(image)
+            return lambda: r.MaxPool(input=x, ksize=size, strides=stride, padding="VALID")
+
+        def pool_grad():
+            x, y, g = b.var(image), b.var(out), b.var(out)
+            return lambda: r.MaxPoolGrad(orig_input=x, orig_output=y, grad=g, ksize=size,
+                                         strides=stride, padding="VALID")
+
+        def lrn():
+            x = b.var(image)
+            return lambda: r.LRN(input=x, depth_radius=4, bias=1.0, alpha=1e-4, beta=0.75)
+
+        def lrn_grad():
+            x, y, g = b.var(image), b.var(image), b.var(image)
+            return lambda: r.LRNGrad(input_grads=g, input_image=x, output_image=y,
+                                     depth_radius=4, bias=1.0, alpha=1e-4, beta=0.75)
+
+        elements = n * h * h * c / 1e9
+        for metric, make in (("max_pool", pool), ("max_pool_grad", pool_grad), ("lrn", lrn),
+                             ("lrn_grad", lrn_grad)):
+            b.op(metric, name, make, 2, elements, "Gelem/s")
+    for batch, cell in ((20, 200), (20, 650)):
+        state, w, bias = [batch, cell], [2 * cell, 4 * cell], [4 * cell]
+
+        def cell_inputs():
+            peep = [b.var([cell]) for _ in range(3)]
+            return dict(x=b.var(state), cs_prev=b.var(state), h_prev=b.var(state), w=b.var(w),
+                        wci=peep[0], wcf=peep[1], wco=peep[2], b=b.var(bias))
+
+        def step():
+            args = cell_inputs()
+            return lambda: r.LSTMBlockCell(**args)[0]
+
+        def step_grad():
+            args = cell_inputs()
+            args.update({k: b.var(state) for k in ("i", "cs", "f", "o", "ci", "co", "cs_grad",
+                                                   "h_grad")})
+            return lambda: r.LSTMBlockCellGrad(use_peephole=False, **args)[0]
+
+        for metric, make in (("lstm_cell", step), ("lstm_cell_grad", step_grad)):
+            b.op(metric, "%dx%d" % (batch, cell), make, 8, 1e-6, "Mcall/s")
+
+
 # ------------------------------------------------------------------------------- training
 
 
@@ -244,7 +296,8 @@ def cnn(b, x):
 def served(args):
     """Starts servers, one at a time: one for the kernels, one for each model."""
     groups = args.groups.split(",")
-    kernels = {"gemm": gemm, "conv": conv, "elementwise": elementwise, "loss": loss}
+    kernels = {"gemm": gemm, "conv": conv, "elementwise": elementwise, "loss": loss,
+               "layers": layers}
     alone = [kernels[group] for group in groups if group != "train"]
     if alone:
         yield lambda bench: [measure(bench) for measure in alone]

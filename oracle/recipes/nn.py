@@ -47,6 +47,13 @@ def conv2d(c):
     c.call(input=c.of("T", w.input()), filter=c.of("T", [*w.k, w.depth, w.filters]), dilations=[1, *w.rate, 1], **w.attrs)
 
 
+@recipe("Conv", hold={"T": ["float32", "float64"]})
+def conv(c):
+    norm(c)
+    w = Window(c, c.pick([2, 3]), dilated=False, most=4)
+    c.call(input=c.of("T", w.input()), filter=c.of("T", [*w.k, w.depth, w.filters]), **w.attrs)
+
+
 @recipe("Conv2DBackpropFilter")
 def conv2d_filter(c):
     norm(c)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from case import array
+
 from . import recipe
 from .state import read, variable
 
@@ -233,3 +235,24 @@ def candidates(c):
 def accidental(c):
     n, true = c.int(1, 4), c.int(1, 2)
     c.call(true_classes=c.rng.randint(0, 6, size=[n, true]), sampled_candidates=c.rng.permutation(8)[:c.int(0, 5)], num_true=true)
+
+
+@recipe("NearestNeighbors")
+def nearest_neighbors(c):
+    c.mode, c.tolerance = "norm", 16.0
+    width = c.int(1, 5)
+    c.call(points=c.values("float32", [c.int(1, 6), width], "small"), centers=c.values("float32", [c.int(1, 7), width], "small"),
+           k=array(c.int(1, 8), "int64"))
+
+
+@recipe("KmeansPlusPlusInitialization")
+def kmeans_plus_plus(c):
+    n = c.int(2, 20)
+    c.call(points=c.values("float32", [n, c.int(1, 4)], "small"), num_to_sample=array(c.int(1, n), "int64"),
+           seed=array(c.int(0, 10**6), "int64"), num_retries_per_sample=array(c.pick([-1, 0, 2]), "int64"))
+
+
+@recipe("KMC2ChainInitialization")
+def kmc2_chain(c):
+    distances = np.abs(c.values("float32", [c.int(1, 30)], "small"))
+    c.call(distances=distances, seed=array(c.int(0, 10**6), "int64"))

@@ -285,3 +285,16 @@ def cross_v2(c):
 @recipe("SparseCrossHashed")
 def cross_hashed(c):
     c.call(num_buckets=c.pick([0, 100]), strong_hash=c.values("bool", []), salt=[c.int(0, 99), c.int(0, 99)], **features(c, c.int(1, 3)))
+
+
+@recipe("RaggedCross", hold={"out_row_splits_type": ["int64"]})
+def ragged_cross(c):
+    rows, hashed = c.int(1, 3), c.types["out_values_type"] == "int64"
+    values, splits = [], []
+    for _ in range(c.int(1, 2)):
+        ends = np.concatenate([[0], np.cumsum(c.ints(0, 3, rows))]).astype(np.int64)
+        values.append(c.values(c.pick(["int64", "string"]), [int(ends[-1])], "whole"))
+        splits.append(ends)
+    dense = [c.values(c.pick(["int64", "string"]), [rows, c.int(1, 2)], "whole") for _ in range(c.int(0, 1))]
+    c.call(ragged_values=values, ragged_row_splits=splits, sparse_indices=[], sparse_values=[], sparse_shape=[], dense_inputs=dense,
+           input_order="R" * len(values) + "D" * len(dense), hashed_output=hashed, num_buckets=c.pick([0, 100]), hash_key=956888297470)

@@ -6,6 +6,7 @@ use crate::link::Token;
 use crate::wire::{DeviceMessage, GraphMessage, SessionConfig};
 use bytes::Bytes;
 use ferroflow_core::DeviceInfo;
+use ferroflow_graph::passes::Rewrites;
 use ferroflow_runtime::{CallableSpec, SessionOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,8 +160,8 @@ pub(crate) struct RegisterGraphRequest {
     pub session_handle: String,
     pub create_worker_session_called: bool,
     pub graph: GraphMessage,
-    /// Whether the worker may optimize the graph.
-    pub optimize: bool,
+    /// How the worker makes the graph cheaper.
+    pub rewrites: Rewrites,
     pub config: Option<SessionConfig>,
 }
 

@@ -36,6 +36,7 @@ use crate::spec::{ClusterSpec, ensure_role};
 use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, ensure, err};
 use ferroflow_graph::GraphDef;
+use ferroflow_graph::passes::Rewrites;
 use ferroflow_identity::{PeerIdentity, Trust};
 use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::Task;
@@ -158,7 +159,7 @@ impl Worker {
             me.owners().note_containers(&graph, &caller, client.as_deref())?;
             Ok(graph)
         };
-        self.compile(session, read, request.optimize, collectives).await
+        self.compile(session, read, request.rewrites, collectives).await
     }
 
     /// The same for this task's own master, in its session `handle`.
@@ -166,19 +167,19 @@ impl Worker {
         &self,
         handle: &str,
         graph: Arc<GraphDef>,
-        optimize: bool,
+        rewrites: Rewrites,
         config: &SessionConfig,
     ) -> Result<String> {
         let session = self.sessions.get(handle, &self.owners().here)?;
         let collectives = self.collectives.of_session(&session.view, Some(config));
-        self.compile(session, move || Ok(graph), optimize, collectives).await
+        self.compile(session, move || Ok(graph), rewrites, collectives).await
     }
 
     async fn compile<G: Borrow<GraphDef>>(
         &self,
         session: Arc<WorkerSession>,
         graph: impl FnOnce() -> Result<G> + Send + 'static,
-        optimize: bool,
+        rewrites: Rewrites,
         collectives: Arc<dyn Collectives>,
     ) -> Result<String> {
         let task = self.task.clone();
@@ -186,7 +187,7 @@ impl Worker {
         let compile = move || {
             let graph = graph()?;
             let compiled =
-                RegisteredGraph::new(graph.borrow(), &task, &session, optimize, collectives)?;
+                RegisteredGraph::new(graph.borrow(), &task, &session, rewrites, collectives)?;
             let destinations = compiled.destinations.clone();
             Ok((session.add_graph(compiled)?, destinations))
         };

@@ -7,6 +7,7 @@ mod buffer;
 mod cancel;
 mod cgroup;
 mod collective;
+mod denormals;
 mod device;
 mod dtype;
 mod element;
@@ -40,6 +41,7 @@ pub use collective::{
     CollectiveCall, CollectiveDone, CollectiveKind, Collectives, Merge, SingleDeviceCollectives,
     divide, merge, single_device_result,
 };
+pub use denormals::FlushDenormals;
 pub use device::{DeviceInfo, DeviceName};
 pub use dtype::DType;
 pub use element::{Element, FloatElement, RealElement};

@@ -1,6 +1,6 @@
 //! Splits the work of one kernel over the compute threads.
 
-use crate::MemoryOwner;
+use crate::{FlushDenormals, MemoryOwner};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -62,6 +62,7 @@ fn build() -> Option<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(ComputePool::threads() - 1)
         .thread_name(|i| format!("ff-compute-{i}"))
+        .start_handler(|_| FlushDenormals::for_thread())
         .build()
         .ok()
 }

@@ -220,9 +220,15 @@ impl GraphIr {
     pub(crate) fn check_edge(&self, node: &Node, i: usize, e: Endpoint) -> Result<()> {
         let (want, from) = (node.input_types[i], self.node(e.node));
         let Some(have) = from.output_types.get(e.slot as usize) else {
+            // The client added outputs to a conditional or loop that a session already has.
+            let hint = match from.op.calls {
+                Some(_) => " Try using tf.compat.v1.experimental.output_all_intermediates(True).",
+                None => "",
+            };
             bail!(
                 InvalidArgument,
-                "Node '{}': Connecting to invalid output {} of source node {} which has {} outputs.",
+                "Node '{}': Connecting to invalid output {} of source node {} which has {} \
+                 outputs.{hint}",
                 node.name,
                 e.slot,
                 from.name,

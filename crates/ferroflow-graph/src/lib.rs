@@ -20,6 +20,7 @@ mod run_metadata;
 pub mod shape;
 pub mod signature;
 pub mod tensorflow_ops;
+mod unsupported;
 pub mod wire;
 
 pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
@@ -43,3 +44,4 @@ pub use op_def::{
 };
 pub use run_metadata::{NodeTiming, RunMetadata};
 pub use shape::ShapeCtx;
+pub use unsupported::unsupported_reason;

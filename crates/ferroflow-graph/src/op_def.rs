@@ -1,6 +1,7 @@
 //! An op: its signature, its properties, and how to compute it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
+use crate::unsupported::unsupported_reason;
 use crate::{AnyBlockKernel, GpuSupport, KernelInit, NodeSizes, OpGradient, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
 use std::sync::Arc;
@@ -408,11 +409,12 @@ impl OpDef {
             }
             None => Err(err!(
                 Unimplemented,
-                "no {} kernel for op '{}' (node '{}'): Ferroflow knows the op's signature but does \
-                 not implement it",
+                "no {} kernel for op '{}' (node '{}'): {}",
                 init.node.device.kind(),
                 self.name,
-                init.node.name
+                init.node.name,
+                unsupported_reason(&self.name)
+                    .unwrap_or("Ferroflow knows the op's signature but does not implement it")
             )),
         }
     }

@@ -44,16 +44,52 @@ pub use variables::VariableUses;
 
 use crate::catalog::Catalog;
 
-/// Runs all passes that make a step cheaper, in order. The last two make nodes whose ops exist only
-/// in memory and not in a GraphDef, so this runs on the task that compiles the step.
-pub fn optimize(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
+/// The passes that may make a step cheaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewrites {
+    /// Computes what depends on constants alone.
+    pub folds: bool,
+    /// Removes nodes that only pass a value on.
+    pub removes_identities: bool,
+    /// Makes one node of equal ones.
+    pub merges: bool,
+    /// Makes one node of element-wise ones, and of a product and what follows it.
+    pub fuses: bool,
+}
+
+impl Rewrites {
+    /// All of them.
+    pub const ALL: Rewrites =
+        Rewrites { folds: true, removes_identities: true, merges: true, fuses: true };
+    /// The graph runs as it was built.
+    pub const NONE: Rewrites =
+        Rewrites { folds: false, removes_identities: false, merges: false, fuses: false };
+}
+
+impl Default for Rewrites {
+    fn default() -> Rewrites {
+        Rewrites::ALL
+    }
+}
+
+/// Runs the wanted passes that make a step cheaper, in order. The last two make nodes whose ops
+/// exist only in memory and not in a GraphDef, so this runs on the task that compiles the step.
+pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate: EvaluateFn<'_>) {
     // Before merging: the constants that it makes can be merged too.
-    fold(step, catalog, evaluate);
+    if wanted.folds {
+        fold(step, catalog, evaluate);
+    }
     // Before merging: nodes that read the same value through identities become equal.
-    remove_identities(step);
+    if wanted.removes_identities {
+        remove_identities(step);
+    }
     // Before fusing: a node inside a fused one cannot be merged any more.
-    merge_common(step);
-    // Before element-wise fusion, which would take the bias and the activation.
-    fuse_epilogues(step);
-    fuse_elementwise(step);
+    if wanted.merges {
+        merge_common(step);
+    }
+    if wanted.fuses {
+        // Before element-wise fusion, which would take the bias and the activation.
+        fuse_epilogues(step);
+        fuse_elementwise(step);
+    }
 }

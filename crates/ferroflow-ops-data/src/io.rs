@@ -3,9 +3,12 @@
 pub(crate) mod bundle;
 mod checkpoint;
 mod file;
+pub(crate) mod lmdb;
 mod message;
 mod reader;
 pub(crate) mod records;
+mod remap;
+mod skipgram;
 pub(crate) mod summarize;
 mod summary;
 mod wav;
@@ -19,6 +22,8 @@ pub(crate) fn register(c: &mut Catalog) {
     file::register(c);
     message::register(c);
     reader::register(c);
+    remap::register(c);
+    skipgram::register(c);
     summary::register(c);
     wav::register(c);
 }

@@ -2,9 +2,11 @@
 
 mod csv;
 pub(crate) mod delimited;
+mod descriptor;
 pub(crate) mod example;
 pub(crate) mod features;
 mod json;
+mod proto;
 mod sequence;
 mod tensor_proto;
 
@@ -14,6 +16,7 @@ pub(crate) fn register(c: &mut Catalog) {
     csv::register(c);
     example::register(c);
     json::register(c);
+    proto::register(c);
     sequence::register(c);
     tensor_proto::register(c);
 }

@@ -1,9 +1,12 @@
-//! Sparse tensors in coordinate form: indices, values and a dense shape.
+//! Sparse tensors in coordinate form (indices, values and a dense shape), and sparse matrices by
+//! compressed rows.
 
 mod add;
 mod coo;
 mod count;
 mod cross;
+mod csr;
+mod csr_math;
 mod dense_math;
 mod fill_empty_rows;
 mod matmul;
@@ -20,6 +23,8 @@ pub(crate) fn register(c: &mut Catalog) {
     add::register(c);
     count::register(c);
     cross::register(c);
+    csr::register(c);
+    csr_math::register(c);
     dense_math::register(c);
     fill_empty_rows::register(c);
     matmul::register(c);

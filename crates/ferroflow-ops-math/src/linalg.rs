@@ -1,6 +1,8 @@
 //! Matrix products, factorisations and solvers.
 
 pub mod gemm;
+#[cfg(target_arch = "x86_64")]
+mod skinny;
 pub mod tile;
 #[cfg(target_arch = "x86_64")]
 mod wide;

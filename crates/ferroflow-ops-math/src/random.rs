@@ -2,6 +2,7 @@
 
 mod binomial;
 mod candidates;
+mod clustering;
 mod distribution;
 mod gamma;
 mod index_shuffle;
@@ -19,6 +20,7 @@ use crate::prelude::*;
 pub(crate) fn register(c: &mut Catalog) {
     binomial::register(c);
     candidates::register(c);
+    clustering::register(c);
     gamma::register(c);
     index_shuffle::register(c);
     multinomial::register(c);

@@ -4,7 +4,8 @@ use crate::prelude::*;
 
 mod array;
 mod array_ops;
-pub(crate) mod foreign;
+mod composite;
+pub mod foreign;
 mod list_ops;
 mod list_pack;
 pub mod optional;
@@ -14,6 +15,7 @@ mod tensor_map;
 
 pub(crate) fn register(c: &mut Catalog) {
     array_ops::register(c);
+    composite::register(c);
     list_ops::register(c);
     list_pack::register(c);
     optional::register(c);

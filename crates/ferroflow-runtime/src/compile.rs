@@ -5,7 +5,7 @@ use crate::functions::FunctionRuntime;
 use crate::optimize::GraphOptimizer;
 use crate::plan::{KernelCache, Plan, PlanContext};
 use ferroflow_core::{DeviceInfo, Result};
-use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::passes::{self, Pruned, Rewrites};
 use ferroflow_graph::{FunctionInstantiator, GraphIr, Node};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub struct PartContext<'a> {
     pub device_of: &'a dyn Fn(&Node) -> Result<Arc<DeviceInfo>>,
     /// Kernels that keep state, shared by the graphs of a session.
     pub kernels: &'a KernelCache,
-    /// Whether to simplify the graph first.
-    pub optimize: bool,
+    /// How the graph is simplified first.
+    pub rewrites: Rewrites,
 }
 
 /// A part that is ready to run.
@@ -28,7 +28,7 @@ pub struct CompiledPart {
     pub graph: GraphIr,
 }
 
-/// Compiles `part`: optimizes it if the context says so, then plans it.
+/// Compiles `part`: optimizes it as the context says, then plans it.
 pub fn compile_part(part: Pruned, context: &PartContext<'_>) -> Result<CompiledPart> {
     compile_at_depth(part, context, 0)
 }
@@ -39,8 +39,8 @@ pub(crate) fn compile_at_depth(
     context: &PartContext<'_>,
     depth: u32,
 ) -> Result<CompiledPart> {
-    if context.optimize {
-        GraphOptimizer::new(context.functions, depth).optimize(&mut part);
+    if context.rewrites != Rewrites::NONE {
+        GraphOptimizer::new(context.functions, depth).optimize(&mut part, context.rewrites);
     }
     let gpus = gpus_of(&part.graph, context)?;
     if !gpus.is_empty() {

@@ -10,8 +10,8 @@ use crate::frames::Frames;
 use crate::plan::{NodeKind, Plan, PlanNode};
 use ferroflow_core::inline::SHARED_NODES;
 use ferroflow_core::{
-    AsyncCtx, Code, Completion, Ctx, Done, Error, HashMap, InlineScope, KernelBox, NodeStats,
-    Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err, panic_text,
+    AsyncCtx, Code, Completion, Ctx, Done, Error, FlushDenormals, HashMap, InlineScope, KernelBox,
+    NodeStats, Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err, panic_text,
 };
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
@@ -171,6 +171,7 @@ impl<P: Propagator> Run<P> {
 
     /// The same. Returns whether this thread still holds the count.
     fn run_ready(self: &Arc<Self>, mut queue: Vec<P::Ready>, scope: &InlineScope) -> bool {
+        let _denormals = FlushDenormals::begin();
         let mut outputs = Outputs::new();
         let mut alone = SHARE_EVERY;
         let has_budget = scope.has_budget();
@@ -269,6 +270,7 @@ impl<P: Propagator> Run<P> {
         let threads = self.step.threads.clone();
         threads.spawn_blocking(Box::new(move || {
             let scope = InlineScope::new(ThreadKind::Blocking);
+            let _denormals = FlushDenormals::begin();
             let (mut queue, mut outputs) = (Vec::new(), Outputs::new());
             if !self.is_stopped(&scope) {
                 let node = &self.plan.nodes[P::node(&ready) as usize];

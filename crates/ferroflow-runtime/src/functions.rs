@@ -7,7 +7,7 @@ use ferroflow_core::{
     CallDone, DeviceInfo, InlineScope, InstantiatedFunction, Resources, Result, Spawn, StepCtx,
     Tensor, ThreadKind, ensure, err,
 };
-use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::passes::{Pruned, Rewrites};
 use ferroflow_graph::{
     Attrs, Catalog, FuncRef, FunctionGraph, FunctionInstantiator, FunctionLibrary,
 };
@@ -120,7 +120,7 @@ impl FunctionRuntime {
             functions: &me,
             device_of: &|_| Ok(self.device.clone()),
             kernels: &KernelCache::default(),
-            optimize: true,
+            rewrites: Rewrites::ALL,
         };
         let compiled = compile_at_depth(Pruned::from_function(body), &context, depth)?;
         Ok(Arc::new(Compiled { name: func.name.clone(), plan: Arc::new(compiled.plan) }))

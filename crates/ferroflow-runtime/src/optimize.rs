@@ -6,7 +6,7 @@ use ferroflow_core::{
     Ctx, DeviceInfo, InlineScope, KernelBox, NodeInfo, Outputs, Result, StepCtx, Tensor, Value,
     bail,
 };
-use ferroflow_graph::passes::{self, Pruned};
+use ferroflow_graph::passes::{self, Pruned, Rewrites};
 use ferroflow_graph::{Catalog, FunctionInstantiator, KernelInit, Node};
 use std::sync::Arc;
 
@@ -31,8 +31,9 @@ impl<'a> GraphOptimizer<'a> {
     }
 
     /// Simplifies the graph of `step`, keeping its arguments and results.
-    pub fn optimize(&self, step: &mut Pruned) {
-        passes::optimize(step, self.catalog, &|node, inputs| self.evaluate(node, inputs));
+    pub fn optimize(&self, step: &mut Pruned, wanted: Rewrites) {
+        let evaluate = |node: &Node, inputs: &[Tensor]| self.evaluate(node, inputs);
+        passes::optimize(step, self.catalog, wanted, &evaluate);
     }
 
     /// The outputs of one node for given inputs. Only for sync kernels: folding must not wait.

@@ -21,7 +21,7 @@ use ferroflow_core::{
     CancelToken, Collectives, DeviceInfo, Error, HashMap, InlineScope, MemoryOwner, Resources,
     Result, StepCtx, StepStats, Tensor, ThreadKind, bail, ensure, err, limits,
 };
-use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned};
+use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned, Rewrites};
 use ferroflow_graph::{GraphDef, GraphIr, Node, RunMetadata, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
@@ -41,6 +41,8 @@ pub struct SessionOptions {
     pub log_device_placement: bool,
     /// Runs the graph as it was built: no folding, no merging.
     pub disable_optimizer: bool,
+    /// How graphs are made cheaper, unless the optimizer is disabled.
+    pub rewrites: Rewrites,
     /// How nodes get a device if they ask for none.
     pub placement: Placement,
     /// Which runs of each step report the cost of its nodes.
@@ -443,7 +445,10 @@ impl TaskSession {
             functions: &self.functions,
             device_of: &|node| self.device_of(node),
             kernels: &self.kernels,
-            optimize: !self.options.disable_optimizer,
+            rewrites: match self.options.disable_optimizer {
+                true => Rewrites::NONE,
+                false => self.options.rewrites,
+            },
         };
         compile_part(part, &context)
     }

@@ -163,15 +163,14 @@ impl Peer {
     ) -> Result<String> {
         match &self.way {
             Way::Here(worker) => {
-                let optimize = !config.disable_optimizer;
-                worker.register_own(session, graph.clone(), optimize, config).await
+                worker.register_own(session, graph.clone(), config.rewrites, config).await
             }
             Way::There(channel, shortcut) => {
                 let request = RegisterGraphRequest {
                     session_handle: session.into(),
                     create_worker_session_called: true,
                     graph: GraphMessage::of(graph)?,
-                    optimize: !config.disable_optimizer,
+                    rewrites: config.rewrites,
                     config: Some(config.clone()),
                 };
                 let options = CallOptions::default();

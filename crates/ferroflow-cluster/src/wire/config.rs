@@ -3,11 +3,12 @@
 use crate::client::ConnectOptions;
 use crate::messages::{ClusterDescription, JobDescription};
 use ferroflow_core::{Result, bail, ensure, err};
-use ferroflow_graph::passes::CostModel;
+use ferroflow_graph::passes::{CostModel, Rewrites};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{CostRuns, Placement, SessionOptions};
 use pb::attr_value::Value;
-use pb::rewriter_config::CustomGraphOptimizer;
+use pb::optimizer_options::Level;
+use pb::rewriter_config::{CustomGraphOptimizer, Toggle};
 use prost::Message;
 
 /// The name of the graph optimizer with which a client asks for placement by cost. TensorFlow's
@@ -21,8 +22,8 @@ pub(crate) struct SessionConfig {
     pub device_filters: Vec<String>,
     /// Variables and queues belong to the session alone.
     pub isolate_state: bool,
-    /// Graphs run as they were built.
-    pub disable_optimizer: bool,
+    /// How graphs are made cheaper.
+    pub rewrites: Rewrites,
     /// Receives are scheduled by estimated costs.
     pub enable_recv_scheduling: bool,
     /// The cluster that the client describes in place of the server's own.
@@ -43,7 +44,7 @@ impl SessionConfig {
         SessionConfig {
             device_filters: message.device_filters.clone(),
             isolate_state: message.isolate_session_state,
-            disable_optimizer: disables_optimizer(graph),
+            rewrites: rewrites_of(graph),
             enable_recv_scheduling: graph.is_some_and(|o| o.enable_recv_scheduling),
             cluster: message.cluster_def.as_ref().and_then(described),
             shares_described_state: experimental
@@ -73,8 +74,76 @@ impl SessionConfig {
     }
 }
 
-pub(super) fn disables_optimizer(graph: Option<&pb::GraphOptions>) -> bool {
-    graph.and_then(|o| o.rewrite_options.as_ref()).is_some_and(|r| r.disable_meta_optimizer)
+/// How a client wants its graphs to be made cheaper. Each of TensorFlow's optimizers that is off
+/// turns off the passes of ours that do the same.
+pub(super) fn rewrites_of(graph: Option<&pb::GraphOptions>) -> Rewrites {
+    let Some(graph) = graph else { return Rewrites::ALL };
+    let level = graph.optimizer_options.as_ref().map(|options| options.opt_level());
+    let rewrite = graph.rewrite_options.clone().unwrap_or_default();
+    if level == Some(Level::L0) || rewrite.disable_meta_optimizer {
+        return Rewrites::NONE;
+    }
+    let is_on = |toggle: Toggle| toggle != Toggle::Off;
+    Rewrites {
+        folds: is_on(rewrite.constant_folding()),
+        removes_identities: is_on(rewrite.dependency_optimization()),
+        merges: is_on(rewrite.common_subgraph_elimination()),
+        fuses: is_on(rewrite.remapping()),
+    }
+}
+
+/// The fields of a configuration that the client has set and that have no effect here.
+fn unused_fields(config: &pb::ConfigProto) -> Vec<&'static str> {
+    let graph = config.graph_options.clone().unwrap_or_default();
+    let level = graph.optimizer_options.unwrap_or_default();
+    let rewrite = graph.rewrite_options.clone().unwrap_or_default();
+    let rpc = config.rpc_options.clone().unwrap_or_default();
+    let experimental = config.experimental.clone().unwrap_or_default();
+    let is_set = |toggle: Toggle| toggle != Toggle::Default;
+    let only_off = |toggle: Toggle| !matches!(toggle, Toggle::Default | Toggle::Off | Toggle::On);
+    let fields = [
+        (config.intra_op_parallelism_threads != 0, "intra_op_parallelism_threads"),
+        (config.inter_op_parallelism_threads != 0, "inter_op_parallelism_threads"),
+        (!config.device_count.is_empty(), "device_count"),
+        (config.placement_period != 0, "placement_period"),
+        (config.gpu_options.as_ref().is_some_and(|g| *g != Default::default()), "gpu_options"),
+        (!rpc.compression_algorithm.is_empty(), "rpc_options.compression_algorithm"),
+        (rpc.num_channels_per_target > 1, "rpc_options.num_channels_per_target"),
+        (rpc.cache_rpc_response, "rpc_options.cache_rpc_response"),
+        (graph.infer_shapes, "graph_options.infer_shapes"),
+        (graph.enable_bfloat16_sendrecv, "graph_options.enable_bfloat16_sendrecv"),
+        (graph.timeline_step != 0, "graph_options.timeline_step"),
+        (
+            level.global_jit_level() as i32 > 0 || level.cpu_global_jit,
+            "graph_options.optimizer_options.global_jit_level",
+        ),
+        (
+            level.max_folded_constant_in_bytes != 0,
+            "graph_options.optimizer_options.max_folded_constant_in_bytes",
+        ),
+        (only_off(rewrite.constant_folding()), "rewrite_options.constant_folding"),
+        (only_off(rewrite.remapping()), "rewrite_options.remapping"),
+        (is_set(rewrite.layout_optimizer()), "rewrite_options.layout_optimizer"),
+        (is_set(rewrite.arithmetic_optimization()), "rewrite_options.arithmetic_optimization"),
+        (is_set(rewrite.loop_optimization()), "rewrite_options.loop_optimization"),
+        (is_set(rewrite.function_optimization()), "rewrite_options.function_optimization"),
+        (is_set(rewrite.shape_optimization()), "rewrite_options.shape_optimization"),
+        (is_set(rewrite.debug_stripper()), "rewrite_options.debug_stripper"),
+        (is_set(rewrite.auto_mixed_precision()), "rewrite_options.auto_mixed_precision"),
+        (
+            is_set(rewrite.scoped_allocator_optimization()),
+            "rewrite_options.scoped_allocator_optimization",
+        ),
+        (is_set(rewrite.pin_to_host_optimization()), "rewrite_options.pin_to_host_optimization"),
+        (rewrite.memory_optimization != 0, "rewrite_options.memory_optimization"),
+        (rewrite.disable_model_pruning, "rewrite_options.disable_model_pruning"),
+        (rewrite.auto_parallel.as_ref().is_some_and(|p| p.enable), "rewrite_options.auto_parallel"),
+        (!rewrite.optimizers.is_empty(), "rewrite_options.optimizers"),
+        (!experimental.executor_type.is_empty(), "experimental.executor_type"),
+        (experimental.use_numa_affinity, "experimental.use_numa_affinity"),
+        (experimental.collective_nccl, "experimental.collective_nccl"),
+    ];
+    fields.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name).collect()
 }
 
 /// A cluster with at least one job.
@@ -97,7 +166,13 @@ pub(super) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions
         InvalidArgument,
         "Distributed session does not support session thread pool options."
     );
+    let unused = unused_fields(config);
+    if !unused.is_empty() {
+        let fields = unused.join(", ");
+        tracing::warn!("fields of the session's ConfigProto without an effect: {fields}");
+    }
     let graph = config.graph_options.clone().unwrap_or_default();
+    let rewrites = rewrites_of(Some(&graph));
     let rewrite = graph.rewrite_options.unwrap_or_default();
     let by_cost = rewrite.custom_optimizers.iter().find(|o| o.name == COST_PLACEMENT);
     let placement = match by_cost {
@@ -109,7 +184,8 @@ pub(super) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions
         isolate_state: config.isolate_session_state,
         allow_soft_placement: config.allow_soft_placement,
         log_device_placement: config.log_device_placement,
-        disable_optimizer: rewrite.disable_meta_optimizer,
+        disable_optimizer: rewrites == Rewrites::NONE,
+        rewrites,
         placement,
         costs: CostRuns { every: graph.build_cost_model, after: graph.build_cost_model_after },
     })
@@ -187,6 +263,44 @@ mod tests {
             pb::RewriterConfig { custom_optimizers: vec![optimizer], ..Default::default() };
         let graph = pb::GraphOptions { rewrite_options: Some(rewrite), ..Default::default() };
         pb::ConfigProto { graph_options: Some(graph), ..Default::default() }
+    }
+
+    #[test]
+    fn optimizers_that_are_off_turn_off_passes() {
+        let rewrites = |rewrite: pb::RewriterConfig| {
+            let graph = pb::GraphOptions { rewrite_options: Some(rewrite), ..Default::default() };
+            rewrites_of(Some(&graph))
+        };
+        let off = Toggle::Off as i32;
+        assert_eq!(rewrites(Default::default()), Rewrites::ALL);
+        let fold = pb::RewriterConfig { constant_folding: off, ..Default::default() };
+        assert_eq!(rewrites(fold), Rewrites { folds: false, ..Rewrites::ALL });
+        let fuse = pb::RewriterConfig { remapping: off, ..Default::default() };
+        assert_eq!(rewrites(fuse), Rewrites { fuses: false, ..Rewrites::ALL });
+        let options = pb::OptimizerOptions { opt_level: Level::L0 as i32, ..Default::default() };
+        let graph = pb::GraphOptions { optimizer_options: Some(options), ..Default::default() };
+        assert_eq!(rewrites_of(Some(&graph)), Rewrites::NONE);
+    }
+
+    #[test]
+    fn fields_without_an_effect_are_named() {
+        assert!(unused_fields(&pb::ConfigProto::default()).is_empty());
+        let rewrite = pb::RewriterConfig {
+            layout_optimizer: Toggle::Off as i32,
+            constant_folding: Toggle::Off as i32,
+            ..Default::default()
+        };
+        let config = pb::ConfigProto {
+            intra_op_parallelism_threads: 3,
+            allow_soft_placement: true,
+            graph_options: Some(pb::GraphOptions {
+                rewrite_options: Some(rewrite),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let named = unused_fields(&config);
+        assert_eq!(named, ["intra_op_parallelism_threads", "rewrite_options.layout_optimizer"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! WorkerService, but for its collectives.
 
-use super::config::{SessionConfig, cluster_to_proto, described, disables_optimizer};
+use super::config::{SessionConfig, cluster_to_proto, described, rewrites_of};
 use super::device::DeviceMessage;
 use super::{Decode, Encode, GraphMessage, read, write};
 use crate::link::Token;
@@ -122,7 +122,7 @@ impl Decode for RegisterGraphRequest {
             session_handle: p.session_handle,
             create_worker_session_called: p.create_worker_session_called,
             graph: GraphMessage(p.graph_def.unwrap_or_default()),
-            optimize: !disables_optimizer(options.or(p.graph_options.as_ref())),
+            rewrites: rewrites_of(options.or(p.graph_options.as_ref())),
             config: p.config_proto.map(SessionConfig::new),
         })
     }

@@ -4,7 +4,7 @@ use super::session::WorkerSession;
 use crate::wire::cost_graph;
 use bytes::Bytes;
 use ferroflow_core::{Collectives, DeviceInfo, Result, StepStats, ensure, err};
-use ferroflow_graph::passes::Pruned;
+use ferroflow_graph::passes::{Pruned, Rewrites};
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{GraphDef, GraphIr, Node, OpRole};
 use ferroflow_runtime::{CompiledPart, FunctionRuntime, PartContext, Plan, Task, compile_part};
@@ -23,13 +23,13 @@ pub(crate) struct RegisteredGraph {
 }
 
 impl RegisteredGraph {
-    /// Compiles a part for `session`, and optimizes it first if asked to. Takes too long for a
+    /// Compiles a part for `session`, and optimizes it first as asked. Takes too long for a
     /// network thread.
     pub fn new(
         def: &GraphDef,
         task: &Task,
         session: &WorkerSession,
-        optimize: bool,
+        rewrites: Rewrites,
         collectives: Arc<dyn Collectives>,
     ) -> Result<RegisteredGraph> {
         let devices: HashMap<&str, &Arc<DeviceInfo>> =
@@ -63,7 +63,7 @@ impl RegisteredGraph {
             functions: &functions,
             device_of: &device_of,
             kernels: &session.kernels,
-            optimize,
+            rewrites,
         };
         let part = Pruned { graph, args: Vec::new(), rets: Vec::new() };
         let CompiledPart { plan, graph } = compile_part(part, &context)?;

@@ -145,7 +145,7 @@ fn anonymous(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 /// A handle as a string that can be fed: a ResourceHandleProto.
-fn handle_to_bytes(handle: &ResourceHandle) -> Vec<u8> {
+pub(super) fn handle_to_bytes(handle: &ResourceHandle) -> Vec<u8> {
     let mut message = protobuf::Message::new();
     message
         .bytes_if(1, handle.device.as_bytes())
@@ -156,7 +156,7 @@ fn handle_to_bytes(handle: &ResourceHandle) -> Vec<u8> {
     message.into_bytes()
 }
 
-fn handle_from_bytes(bytes: &[u8]) -> Option<ResourceHandle> {
+pub(super) fn handle_from_bytes(bytes: &[u8]) -> Option<ResourceHandle> {
     let text = |value: protobuf::FieldValue<'_>| String::from_utf8(value.as_bytes()?.to_vec()).ok();
     let mut handle = ResourceHandle::default();
     for (field, value) in protobuf::fields(bytes)? {

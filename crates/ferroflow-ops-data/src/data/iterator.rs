@@ -6,7 +6,9 @@ use super::scope::Scope;
 use super::task::run_kernel;
 use super::wait::Turns;
 use crate::prelude::*;
+use bytes::Bytes;
 use ferroflow_core::{CancelToken, StepCtx, Variant, VariantObject};
+use ferroflow_graph::wire::tensor::OpaqueVariant;
 use ferroflow_ops_state::list::optional::Optional;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,13 +132,28 @@ impl AsyncKernel for GetNext {
     }
 }
 
+const POSITION: &str = "tensorflow::Iterator";
+
 /// A saved position: the number of elements taken so far.
 struct Position(u64);
 
 impl VariantObject for Position {
     fn type_name(&self) -> &str {
-        "tensorflow::Iterator"
+        POSITION
     }
+
+    fn encode(&self) -> Option<(Bytes, Vec<Tensor>)> {
+        Some((Bytes::copy_from_slice(&self.0.to_le_bytes()), Vec::new()))
+    }
+}
+
+/// The position in a variant, which may come from a checkpoint or another task.
+fn position(variant: &Variant) -> Option<u64> {
+    if let Some(position) = variant.get::<Position>() {
+        return Some(position.0);
+    }
+    let stored = variant.get::<OpaqueVariant>().filter(|v| v.type_name == POSITION)?;
+    Some(u64::from_le_bytes(stored.metadata.as_ref().try_into().ok()?))
 }
 
 fn serialize(ctx: &mut Ctx<'_>) -> Result<()> {
@@ -151,7 +168,7 @@ fn deserialize(ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let found = (|| {
         let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
         let position = match ctx.input(1)?.variants()? {
-            [one] => one.get::<Position>().map(|p| p.0),
+            [one] => position(one),
             _ => None,
         };
         let Some(taken) = position else {

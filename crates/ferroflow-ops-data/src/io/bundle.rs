@@ -16,12 +16,14 @@ mod reader;
 mod slice;
 mod snappy;
 mod table;
+mod variants;
 mod writer;
 
 pub(crate) use first_format::{FirstReader, FirstWriter};
 pub(crate) use merge::merge;
 pub(crate) use reader::BundleReader;
 pub(crate) use slice::{Slice, parse_spec};
+pub(crate) use snappy::decompress as unpack_snappy;
 pub(crate) use writer::BundleWriter;
 
 use crate::prelude::*;

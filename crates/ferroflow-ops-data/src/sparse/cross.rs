@@ -35,6 +35,18 @@ impl Column<'_> {
 
 /// The columns of an op: `sparse` sparse tensors, then dense matrices up to input `end`.
 fn columns<'a>(ctx: &'a Ctx<'_>, sparse: usize, end: usize) -> Result<Vec<Column<'a>>> {
+    let columns = columns_from(ctx, 0, sparse, end)?;
+    ensure!(!columns.is_empty(), InvalidArgument, "SparseCross has no columns to cross");
+    Ok(columns)
+}
+
+/// The same for inputs from `start` on.
+fn columns_from<'a>(
+    ctx: &'a Ctx<'_>,
+    start: usize,
+    sparse: usize,
+    end: usize,
+) -> Result<Vec<Column<'a>>> {
     let mut columns = Vec::new();
     let mut batch: Option<usize> = None;
     let mut same_batch = |n: usize| {
@@ -43,8 +55,11 @@ fn columns<'a>(ctx: &'a Ctx<'_>, sparse: usize, end: usize) -> Result<Vec<Column
         Ok(())
     };
     for i in 0..sparse {
-        let (indices, values, shape) =
-            (ctx.input(i)?, ctx.input(sparse + i)?, ctx.input(2 * sparse + i)?);
+        let (indices, values, shape) = (
+            ctx.input(start + i)?,
+            ctx.input(start + sparse + i)?,
+            ctx.input(start + 2 * sparse + i)?,
+        );
         ensure!(
             indices.rank() == 2 && indices.shape()[1] == 2,
             InvalidArgument,
@@ -85,21 +100,20 @@ fn columns<'a>(ctx: &'a Ctx<'_>, sparse: usize, end: usize) -> Result<Vec<Column
         );
         columns.push(Column { values, rows, is_dense: false });
     }
-    for i in 3 * sparse..end {
+    for i in start + 3 * sparse..end {
         let values = ctx.input(i)?;
         let &[n, width] = values.shape().dims() else {
             bail!(
                 InvalidArgument,
                 "Dense inputs should be a matrix but received shape {} at position {}",
                 values.shape(),
-                i - 3 * sparse
+                i - start - 3 * sparse
             );
         };
         same_batch(n)?;
         let rows = (0..n).map(|r| r * width..(r + 1) * width).collect();
         columns.push(Column { values, rows, is_dense: true });
     }
-    ensure!(!columns.is_empty(), InvalidArgument, "SparseCross has no columns to cross");
     Ok(columns)
 }
 
@@ -256,12 +270,147 @@ fn hashed(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// The columns of RaggedCross in the order of `input_order`: ragged (`R`), sparse (`S`) or dense
+/// (`D`).
+struct Ragged {
+    order: String,
+    ragged: usize,
+    sparse: usize,
+    is_hashed: bool,
+    buckets: i64,
+    key: u64,
+    splits: DType,
+}
+
+impl Kernel for Ragged {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let (ragged, sparse, end) = (self.ragged, self.sparse, ctx.num_inputs());
+        let mut found = Vec::new();
+        for i in 0..ragged {
+            let (values, splits) = (ctx.input(i)?, ctx.input(ragged + i)?);
+            let ends = splits.to_indices()?;
+            let count = values.elements() as i64;
+            ensure!(
+                values.rank() == 1
+                    && ends.first() == Some(&0)
+                    && ends.last() == Some(&count)
+                    && ends.windows(2).all(|w| w[0] <= w[1]),
+                InvalidArgument,
+                "invalid ragged tensor at position {i}: row splits must rise from 0 to {count}"
+            );
+            let rows = ends.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
+            found.push(Column { values, rows, is_dense: false });
+        }
+        let rest = match end > 2 * ragged {
+            true => columns_from(ctx, 2 * ragged, sparse, end)?,
+            false => Vec::new(),
+        };
+        found.extend(rest);
+        // By kind, in the order in which the inputs come.
+        let mut kinds: [std::collections::VecDeque<Column<'_>>; 3] = Default::default();
+        for (i, column) in found.into_iter().enumerate() {
+            let kind = if i < ragged { 0 } else { 1 + usize::from(i >= ragged + sparse) };
+            kinds[kind].push_back(column);
+        }
+        let mut columns = Vec::new();
+        for kind in self.order.chars() {
+            let kind = match kind {
+                'R' => 0,
+                'S' => 1,
+                'D' => 2,
+                other => bail!(InvalidArgument, "input_order has the unknown kind '{other}'"),
+            };
+            let next = kinds[kind].pop_front();
+            columns.push(next.ok_or_else(|| {
+                err!(InvalidArgument, "input_order names more inputs than there are")
+            })?);
+        }
+        ensure!(
+            !columns.is_empty() && kinds.iter().all(|left| left.is_empty()),
+            InvalidArgument,
+            "input_order names fewer inputs than there are"
+        );
+        let batch = columns[0].rows.len();
+        for column in &columns {
+            ensure!(
+                column.rows.len() == batch,
+                InvalidArgument,
+                "inputs must all have the same batch_size: {batch} vs. {}",
+                column.rows.len()
+            );
+        }
+        let (mut splits, mut total) = (vec![0i64], 0i64);
+        for row in 0..batch {
+            let n: usize = columns.iter().map(|c| c.rows[row].len()).product();
+            total += n as i64;
+            splits.push(total);
+        }
+        let [_, values, _] = match self.is_hashed {
+            false => as_text(&columns, b"_X_")?,
+            true => as_hash(&columns, Some(self.key), self.buckets, |_, f| match f {
+                Feature::Text(s) => fingerprint64(s),
+                Feature::Number(x) => x as u64,
+            })?,
+        };
+        drop(columns);
+        ctx.set(0, values)?;
+        match self.splits {
+            DType::Int64 => ctx.set(1, Tensor::vector(&splits)),
+            _ => {
+                let narrow: Vec<i32> = splits.iter().map(|s| *s as i32).collect();
+                ctx.set(1, Tensor::vector(&narrow))
+            }
+        }
+    }
+}
+
+fn ragged(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let (is_hashed, out) = (init.bool("hashed_output")?, init.dtype("out_values_type")?);
+    ensure!(
+        (out == DType::Int64) == is_hashed,
+        InvalidArgument,
+        "out_values_type {out} does not go with hashed_output = {is_hashed}"
+    );
+    Ok(KernelBox::new(Ragged {
+        order: init.string("input_order")?,
+        ragged: init.dtypes("ragged_values_types")?.len(),
+        sparse: init.int("Nsparse")? as usize,
+        is_hashed,
+        buckets: init.int("num_buckets")?,
+        key: init.int("hash_key")? as u64,
+        splits: init.dtype("out_row_splits_type")?,
+    }))
+}
+
 fn shapes(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let indices = PartialShape::new([None, Some(2)]);
     Ok(vec![indices, PartialShape::of_rank(1), PartialShape::from([2])])
 }
 
 pub(crate) fn register(c: &mut Catalog) {
+    c.op("RaggedCross")
+        .doc("Every combination of the features of a row, of ragged, sparse and dense inputs.")
+        .input("ragged_values: ragged_values_types")
+        .input("ragged_row_splits: ragged_splits_types")
+        .input("sparse_indices: Nsparse * int64")
+        .input("sparse_values: sparse_values_types")
+        .input("sparse_shape: Nsparse * int64")
+        .input("dense_inputs: dense_types")
+        .output("output_values: out_values_type")
+        .output("output_row_splits: out_row_splits_type")
+        .attr("Nsparse: int >= 0")
+        .attr("input_order: string")
+        .attr("hashed_output: bool")
+        .attr("num_buckets: int >= 0")
+        .attr("hash_key: int")
+        .attr("ragged_values_types: list({int64, string}) >= 0")
+        .attr("ragged_splits_types: list({int32, int64}) >= 0")
+        .attr("sparse_values_types: list({int64, string}) >= 0")
+        .attr("dense_types: list({int64, string}) >= 0")
+        .attr("out_values_type: {int64, string}")
+        .attr("out_row_splits_type: {int32, int64}")
+        .shape(|_| Ok(vec![PartialShape::new([None]); 2]))
+        .cpu(ragged);
     c.op("SparseCross")
         .doc("Every combination of the features of each row, as text or hashed.")
         .input("indices: N * int64")
@@ -335,6 +484,35 @@ mod tests {
             .input(strings([3], ["a", "b", "c"]))
             .input(Tensor::vector(&[2i64, 2]))
             .input(strings([2, 1], ["x", "y"]))
+    }
+
+    #[test]
+    fn ragged_features_are_combined() {
+        let of = |order: &str, hashed: bool| {
+            let out = if hashed { DType::Int64 } else { DType::String };
+            check("RaggedCross")
+                .attr("Nsparse", 0i64)
+                .attr("input_order", order)
+                .attr("hashed_output", hashed)
+                .attr("num_buckets", 10i64)
+                .attr("hash_key", 7i64)
+                .attr("ragged_values_types", vec![DType::String])
+                .attr("ragged_splits_types", vec![DType::Int64])
+                .attr("sparse_values_types", Vec::<DType>::new())
+                .attr("dense_types", vec![DType::Int64])
+                .attr("out_values_type", out)
+                .attr("out_row_splits_type", DType::Int32)
+                .input(strings([3], ["a", "b", "c"]))
+                .input(Tensor::vector(&[0i64, 2, 3]))
+                .input(Tensor::from_slice([2, 1], &[8i64, 9]).unwrap())
+        };
+        let out = of("RD", false).run().unwrap();
+        assert_eq!(out[0], strings([3], ["a_X_8", "b_X_8", "c_X_9"]));
+        assert_eq!(out[1], Tensor::vector(&[0i32, 2, 3]));
+        assert_eq!(of("DR", false).run().unwrap()[0], strings([3], ["8_X_a", "8_X_b", "9_X_c"]));
+        let hashed = of("RD", true).run().unwrap();
+        assert!(hashed[0].as_slice::<i64>().unwrap().iter().all(|h| (0..10).contains(h)));
+        of("R", false).fails(Code::InvalidArgument, "names fewer inputs than there are");
     }
 
     #[test]

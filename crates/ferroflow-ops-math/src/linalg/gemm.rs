@@ -180,6 +180,10 @@ type Way<T> = unsafe fn(&Job<T>);
 /// part of a thread, so results do not depend on the number of threads.
 fn single(job: &Job<f32>) -> Way<f32> {
     #[cfg(target_arch = "x86_64")]
+    if super::skinny::suits(job) {
+        return super::skinny::multiply;
+    }
+    #[cfg(target_arch = "x86_64")]
     if super::wide::suits(job) {
         return by_panels;
     }
@@ -385,7 +389,9 @@ mod tests {
     #[test]
     fn large_products_agree_with_the_definition() {
         let number = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
-        for (m, n, k, add) in [(200, 150, 90, true), (47, 65, 1037, false), (230, 33, 700, false)] {
+        let skinny = [(1, 600, 75, false), (8, 1001, 530, true), (13, 67, 129, false)];
+        let large = [(200, 150, 90, true), (47, 65, 1037, false), (230, 33, 700, false)];
+        for (m, n, k, add) in skinny.into_iter().chain(large) {
             let a: Vec<f32> = (0..m * k).map(number).collect();
             let b: Vec<f32> = (0..k * n).map(|i| number(i + 3)).collect();
             for (turn_a, turn_b) in [(false, false), (true, false), (false, true), (true, true)] {

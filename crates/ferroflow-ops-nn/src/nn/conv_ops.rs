@@ -464,8 +464,49 @@ pub(super) fn declare_gradients(
 pub(crate) fn register(c: &mut Catalog) {
     register_2d(c);
     register_3d(c);
+    register_any(c);
     declare_gradients(c, "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter");
     declare_gradients(c, "Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2");
+}
+
+/// The spatial dimensions of a Conv node, by the length of its strides.
+fn spatial_of(attrs: &Attrs) -> Result<usize> {
+    let strides = attrs.ints("strides")?.len();
+    ensure!(
+        matches!(strides, 4 | 5),
+        InvalidArgument,
+        "Sliding window strides field must specify 4 or 5 dimensions, got {strides}"
+    );
+    let batch_dims = attrs.int("batch_dims")?;
+    ensure!(
+        batch_dims == 1,
+        Unimplemented,
+        "Conv with batch_dims = {batch_dims}: only 1 is supported"
+    );
+    Ok(strides - 2)
+}
+
+fn register_any(c: &mut Catalog) {
+    c.op("Conv")
+        .doc("Convolution of images or volumes with filters.")
+        .input("input: T")
+        .input("filter: T")
+        .output("output: T")
+        .attr("T: {half, bfloat16, float, double, int32}")
+        .attr("strides: list(int)")
+        .attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+        .attr("explicit_paddings: list(int) = []")
+        .attr("data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'")
+        .attr("dilations: list(int) = []")
+        .attr("batch_dims: int = 1")
+        .attr("groups: int = 1")
+        .expensive()
+        .flops(flops)
+        .shape(|c| conv_shape(c, spatial_of(c.attrs)?, false))
+        .cpu(|init| match spatial_of(init.attrs)? {
+            2 => conv_kernel!(FLOAT, Output, 2, false)(init),
+            _ => conv_kernel!(FLOAT, Output, 3, false)(init),
+        });
 }
 
 fn register_2d(c: &mut Catalog) {
@@ -579,6 +620,37 @@ fn register_3d(c: &mut Catalog) {
 mod tests {
     use crate::prelude::*;
     use crate::testing::{Check, check};
+
+    #[test]
+    fn conv_is_conv2d_or_conv3d() {
+        let numbers = |dims: &[usize]| {
+            let n: usize = dims.iter().product();
+            let values: Vec<f32> = (0..n).map(|i| ((i * 7) % 11) as f32 - 5.0).collect();
+            Tensor::from_slice(dims, &values).unwrap()
+        };
+        let cases: [(&str, &[usize], &[usize]); 2] = [
+            ("Conv2D", &[2, 5, 4, 3], &[2, 3, 3, 2]),
+            ("Conv3D", &[1, 3, 5, 4, 2], &[2, 2, 3, 2, 2]),
+        ];
+        for (op, image, filter) in cases {
+            let strides = vec![1i64; image.len()];
+            let of = |op: &str| {
+                check(op)
+                    .attr("strides", strides.clone())
+                    .attr("padding", "SAME")
+                    .input(numbers(image))
+                    .input(numbers(filter))
+            };
+            let want = of(op).run().unwrap().remove(0);
+            of("Conv").gives(want);
+        }
+        check("Conv")
+            .attr("strides", vec![1i64; 3])
+            .attr("padding", "SAME")
+            .input(numbers(&[1, 4, 2]))
+            .input(numbers(&[2, 2, 2]))
+            .fails(Code::InvalidArgument, "must specify 4 or 5 dimensions");
+    }
 
     fn counted(dims: &[usize]) -> Tensor {
         let n: usize = dims.iter().product();

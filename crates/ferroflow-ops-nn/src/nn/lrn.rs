@@ -1,7 +1,9 @@
 //! LRN and LRNGrad: local response normalisation over channels.
 
 use crate::prelude::*;
+use ferroflow_op_kit::multiversion;
 use ferroflow_op_kit::parallel::for_rows;
+use ferroflow_ops_math::math::fast::Fast;
 
 struct Lrn<T> {
     radius: usize,
@@ -28,22 +30,18 @@ impl<T: Float<Wide = f32>> Lrn<T> {
         })
     }
 
-    /// `bias + alpha * (sum of squares of near channels)` for every channel of a pixel.
-    fn norms(&self, x: &[f32], norms: &mut [f32]) {
-        for (j, norm) in norms.iter_mut().enumerate() {
-            let near = &x[j.saturating_sub(self.radius)..x.len().min(j + self.radius + 1)];
-            *norm = self.bias + self.alpha * near.iter().map(|x| x * x).sum::<f32>();
-        }
-    }
-
     fn forward(&self, x: &[T], depth: usize, y: &mut [T]) {
         for_rows(y, depth, depth * (2 * self.radius.min(depth) + 40), |range, y| {
-            let (mut pixel, mut norms) = (vec![0.0; depth], vec![0.0; depth]);
+            let zeros = || vec![0.0; depth];
+            let (mut pixel, mut squares, mut norms, mut out) = (zeros(), zeros(), zeros(), zeros());
             for (i, y) in range.zip(y.chunks_exact_mut(depth)) {
                 widen(&x[i * depth..], &mut pixel);
-                self.norms(&pixel, &mut norms);
-                for ((y, x), norm) in y.iter_mut().zip(&pixel).zip(&norms) {
-                    *y = T::narrow(x * norm.powf(-self.beta));
+                squares.iter_mut().zip(&pixel).for_each(|(to, x)| *to = x * x);
+                near_sums(self.radius, &squares, &mut norms);
+                scale(self.bias, self.alpha, &mut norms);
+                power(-self.beta, &norms, &mut out);
+                for ((y, x), factor) in y.iter_mut().zip(&pixel).zip(&out) {
+                    *y = T::narrow(x * factor);
                 }
             }
         });
@@ -53,24 +51,64 @@ impl<T: Float<Wide = f32>> Lrn<T> {
         for_rows(dx, depth, depth * (4 * self.radius.min(depth) + 60), |range, dx| {
             let zeros = || vec![0.0; depth];
             let (mut pixel, mut norms, mut grads, mut ratio) = (zeros(), zeros(), zeros(), zeros());
+            let (mut squares, mut sums, mut powers) = (zeros(), zeros(), zeros());
+            let shared = -2.0 * self.alpha * self.beta;
             for (i, dx) in range.zip(dx.chunks_exact_mut(depth)) {
                 widen(&x[i * depth..], &mut pixel);
                 widen(&dy[i * depth..], &mut grads);
                 widen(&y[i * depth..], &mut ratio);
-                self.norms(&pixel, &mut norms);
+                squares.iter_mut().zip(&pixel).for_each(|(to, x)| *to = x * x);
+                near_sums(self.radius, &squares, &mut norms);
+                scale(self.bias, self.alpha, &mut norms);
+                power(-self.beta, &norms, &mut powers);
                 // Adds each output's gradient to all inputs of its window.
                 for ((ratio, grad), norm) in ratio.iter_mut().zip(&grads).zip(&norms) {
                     *ratio *= grad / norm;
                 }
+                near_sums(self.radius, &ratio, &mut sums);
                 for (j, dx) in dx.iter_mut().enumerate() {
-                    let near =
-                        &ratio[j.saturating_sub(self.radius)..depth.min(j + self.radius + 1)];
-                    let shared =
-                        -2.0 * self.alpha * self.beta * pixel[j] * near.iter().sum::<f32>();
-                    *dx = T::narrow(grads[j] * norms[j].powf(-self.beta) + shared);
+                    *dx = T::narrow(grads[j] * powers[j] + shared * pixel[j] * sums[j]);
                 }
             }
         });
+    }
+}
+
+multiversion! {
+    /// The sum of each element and of up to `radius` neighbours on both sides.
+    fn near_sums[]<>(radius: usize, x: &[f32], sums: &mut [f32]) {
+        let n = x.len().min(sums.len());
+        let (x, sums) = (&x[..n], &mut sums[..n]);
+        let radius = radius.min(n.saturating_sub(1));
+        sums.fill(0.0);
+        // Neighbours from left to right, each for all elements that have it.
+        for back in (1..=radius).rev() {
+            sums[back..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+        }
+        for ahead in 0..=radius.min(n) {
+            sums.iter_mut().zip(&x[ahead..]).for_each(|(sum, x)| *sum += x);
+        }
+    }
+}
+
+fn scale(bias: f32, alpha: f32, norms: &mut [f32]) {
+    norms.iter_mut().for_each(|norm| *norm = bias + alpha * *norm);
+}
+
+multiversion! {
+    /// Powers of positive numbers. The usual exponents need no logarithm.
+    wide(true)
+    fn power[]<>(exponent: f32, x: &[f32], out: &mut [f32]) {
+        let all = out.iter_mut().zip(x);
+        if exponent == -0.75 {
+            all.for_each(|(out, x)| *out = 1.0 / (x.sqrt() * x.sqrt().sqrt()));
+        } else if exponent == -0.5 {
+            all.for_each(|(out, x)| *out = 1.0 / x.sqrt());
+        } else if exponent == -1.0 {
+            all.for_each(|(out, x)| *out = 1.0 / x);
+        } else {
+            all.for_each(|(out, x)| *out = (exponent * x.fast_ln()).fast_exp());
+        }
     }
 }
 

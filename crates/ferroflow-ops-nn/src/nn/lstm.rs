@@ -1,6 +1,8 @@
 //! The arithmetic of a long short-term memory cell: one step forward and one step back.
 
+use ferroflow_op_kit::multiversion;
 use ferroflow_ops_math::linalg::gemm::{Mat, Product, ProductThreads};
+use ferroflow_ops_math::math::fast::Fast;
 
 /// The order of the gates in a row of pre-activations.
 #[derive(Clone, Copy, Debug)]
@@ -50,10 +52,6 @@ pub(super) struct Activations {
     pub h: Vec<f32>,
 }
 
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
-}
-
 /// Concatenates the rows of `x` and `h`.
 fn joined(s: Sizes, x: &[f32], h: &[f32]) -> Vec<f32> {
     let mut out = Vec::with_capacity(s.batch * (s.input + s.cell));
@@ -81,28 +79,86 @@ pub(super) fn step(
     let rows = joined(s, x, h_prev);
     let (a, w) = (Mat::new(&rows, s.batch, k), Mat::new(weights.w, k, n));
     f32::product(a, w, &mut gates, n, true, ProductThreads::All);
-    let mut out = Activations::default();
-    for (at, &before) in cs_prev.iter().enumerate() {
-        let (row, j) = (&gates[at / c * n..][..n], at % c);
-        let peek = |k: usize, state: f32| weights.peepholes.map_or(0.0, |p| state * p[k][j]);
-        let i = sigmoid(row[order.input * c + j] + peek(0, before));
-        let f = sigmoid(row[order.forget * c + j] + forget_bias + peek(1, before));
-        let ci = row[order.candidate * c + j].tanh();
-        let mut cs = ci * i + before * f;
-        if clip > 0.0 {
-            cs = cs.min(clip).max(-clip);
-        }
-        let o = sigmoid(row[order.output * c + j] + peek(2, cs));
-        let co = cs.tanh();
-        out.i.push(i);
-        out.cs.push(cs);
-        out.f.push(f);
-        out.o.push(o);
-        out.ci.push(ci);
-        out.co.push(co);
-        out.h.push(o * co);
+    let zeros = || vec![0f32; s.state()];
+    let mut out = Activations {
+        i: zeros(),
+        cs: zeros(),
+        f: zeros(),
+        o: zeros(),
+        ci: zeros(),
+        co: zeros(),
+        h: zeros(),
+    };
+    for (b, row) in gates.chunks_exact(n).enumerate() {
+        let at = b * c..(b + 1) * c;
+        let gate = |k: usize| &row[k * c..][..c];
+        let gates = [order.input, order.forget, order.candidate, order.output].map(gate);
+        let before = &cs_prev[at.clone()];
+        let [i, cs, f, ci] = [&mut out.i, &mut out.cs, &mut out.f, &mut out.ci];
+        let state =
+            [&mut i[at.clone()], &mut f[at.clone()], &mut ci[at.clone()], &mut cs[at.clone()]];
+        let peepholes = weights.peepholes;
+        states(gates, before, peepholes, (forget_bias, clip), state);
+        let output = [&mut out.o[at.clone()], &mut out.co[at.clone()], &mut out.h[at.clone()]];
+        outputs(gates[3], &out.cs[at], peepholes.map(|p| p[2]), output);
     }
     out
+}
+
+multiversion! {
+    /// Input and forget gates, candidates and states of one row: `[i, f, ci, cs]`.
+    wide(true)
+    fn states[]<>(
+        gates: [&[f32]; 4],
+        before: &[f32],
+        peepholes: Option<[&[f32]; 3]>,
+        rules: (f32, f32),
+        to: [&mut [f32]; 4]
+    ) {
+        let c = before.len();
+        let [input, forget, candidate, _] = gates.map(|gate| &gate[..c]);
+        let (forget_bias, clip) = rules;
+        let [i, f, ci, cs] = to.map(|to| &mut to[..c]);
+        for j in 0..c {
+            i[j] = input[j];
+            f[j] = forget[j] + forget_bias;
+        }
+        if let Some([to_input, to_forget, _]) = peepholes {
+            for j in 0..c {
+                i[j] += before[j] * to_input[j];
+                f[j] += before[j] * to_forget[j];
+            }
+        }
+        for j in 0..c {
+            i[j] = i[j].fast_sigmoid();
+            f[j] = f[j].fast_sigmoid();
+            ci[j] = candidate[j].fast_tanh();
+            cs[j] = ci[j] * i[j] + before[j] * f[j];
+        }
+        if clip > 0.0 {
+            cs.iter_mut().for_each(|cs| *cs = cs.min(clip).max(-clip));
+        }
+    }
+}
+
+multiversion! {
+    /// Output gates and outputs of one row: `[o, co, h]`.
+    wide(true)
+    fn outputs[]<>(gate: &[f32], cs: &[f32], peephole: Option<&[f32]>, to: [&mut [f32]; 3]) {
+        let c = cs.len();
+        let [o, co, h] = to.map(|to| &mut to[..c]);
+        o.copy_from_slice(&gate[..c]);
+        if let Some(peephole) = peephole {
+            for j in 0..c {
+                o[j] += cs[j] * peephole[j];
+            }
+        }
+        for j in 0..c {
+            o[j] = o[j].fast_sigmoid();
+            co[j] = cs[j].fast_tanh();
+            h[j] = o[j] * co[j];
+        }
+    }
 }
 
 /// Gradients of one step: of the pre-activations, of the state before, and of the peepholes.
@@ -112,45 +168,97 @@ pub(super) struct Back {
     pub peepholes: [Vec<f32>; 3],
 }
 
+/// The activations of a step that its gradient needs.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub i: &'a [f32],
+    pub cs: &'a [f32],
+    pub f: &'a [f32],
+    pub o: &'a [f32],
+    pub ci: &'a [f32],
+    pub co: &'a [f32],
+}
+
 /// One step back, from the gradients of the state and the output after it.
 pub(super) fn back(
     s: Sizes,
     order: Order,
     peepholes: Option<[&[f32]; 3]>,
-    a: &Activations,
+    a: Seen<'_>,
     cs_prev: &[f32],
     (cs_grad, h_grad): (&[f32], &[f32]),
 ) -> Back {
     let c = s.cell;
     let mut gates = vec![0f32; 4 * s.state()];
-    let mut before = Vec::with_capacity(s.state());
+    let mut before = vec![0f32; s.state()];
     let mut sums = [vec![0f32; c], vec![0f32; c], vec![0f32; c]];
-    for at in 0..s.state() {
-        let j = at % c;
-        let (i, f, o, ci, co) = (a.i[at], a.f[at], a.o[at], a.ci[at], a.co[at]);
-        let d_o = o * (1.0 - o) * h_grad[at] * co;
-        let mut d_cs = (1.0 - co * co) * h_grad[at] * o + cs_grad[at];
-        if let Some(p) = peepholes {
-            d_cs += d_o * p[2][j];
+    for (b, row) in gates.chunks_exact_mut((4 * c).max(1)).enumerate() {
+        let at = b * c..(b + 1) * c;
+        let a = Seen {
+            i: &a.i[at.clone()],
+            cs: &a.cs[at.clone()],
+            f: &a.f[at.clone()],
+            o: &a.o[at.clone()],
+            ci: &a.ci[at.clone()],
+            co: &a.co[at.clone()],
+        };
+        let after = (&cs_grad[at.clone()], &h_grad[at.clone()]);
+        let (prev, before) = (&cs_prev[at.clone()], &mut before[at.clone()]);
+        back_row(order, peepholes, a, prev, after, row, before);
+        if peepholes.is_some() {
+            for j in 0..c {
+                sums[0][j] += row[order.input * c + j] * prev[j];
+                sums[1][j] += row[order.forget * c + j] * prev[j];
+                sums[2][j] += row[order.output * c + j] * a.cs[j];
+            }
         }
-        let d_ci = (1.0 - ci * ci) * d_cs * i;
-        let d_f = f * (1.0 - f) * d_cs * cs_prev[at];
-        let d_i = i * (1.0 - i) * d_cs * ci;
-        let mut d_before = d_cs * f;
-        if let Some(p) = peepholes {
-            d_before += d_i * p[0][j] + d_f * p[1][j];
-            sums[0][j] += d_i * cs_prev[at];
-            sums[1][j] += d_f * cs_prev[at];
-            sums[2][j] += d_o * a.cs[at];
-        }
-        before.push(d_before);
-        let row = &mut gates[at / c * 4 * c..][..4 * c];
-        row[order.input * c + j] = d_i;
-        row[order.candidate * c + j] = d_ci;
-        row[order.forget * c + j] = d_f;
-        row[order.output * c + j] = d_o;
     }
     Back { gates, cs_prev: before, peepholes: sums }
+}
+
+multiversion! {
+    /// One row of a step back: the gradients of its gates, and of the state before.
+    fn back_row[]<>(
+        order: Order,
+        peepholes: Option<[&[f32]; 3]>,
+        a: Seen<'_>,
+        cs_prev: &[f32],
+        after: (&[f32], &[f32]),
+        gates: &mut [f32],
+        before: &mut [f32]
+    ) {
+        let c = before.len();
+        let (cs_grad, h_grad) = (&after.0[..c], &after.1[..c]);
+        let [i, f, o, ci, co] = [a.i, a.f, a.o, a.ci, a.co].map(|all| &all[..c]);
+        // All orders begin with the input gate and end with the output gate.
+        let (d_i, rest) = gates.split_at_mut(c);
+        let (second, rest) = rest.split_at_mut(c);
+        let (third, d_o) = rest.split_at_mut(c);
+        let (d_f, d_ci) =
+            if order.forget < order.candidate { (second, third) } else { (third, second) };
+        let (d_o, cs_prev) = (&mut d_o[..c], &cs_prev[..c]);
+        for j in 0..c {
+            d_o[j] = o[j] * (1.0 - o[j]) * h_grad[j] * co[j];
+            before[j] = (1.0 - co[j] * co[j]) * h_grad[j] * o[j] + cs_grad[j];
+        }
+        if let Some([_, _, to_output]) = peepholes {
+            for j in 0..c {
+                before[j] += d_o[j] * to_output[j];
+            }
+        }
+        for j in 0..c {
+            let d_cs = before[j];
+            d_ci[j] = (1.0 - ci[j] * ci[j]) * d_cs * i[j];
+            d_f[j] = f[j] * (1.0 - f[j]) * d_cs * cs_prev[j];
+            d_i[j] = i[j] * (1.0 - i[j]) * d_cs * ci[j];
+            before[j] = d_cs * f[j];
+        }
+        if let Some([to_input, to_forget, _]) = peepholes {
+            for j in 0..c {
+                before[j] += d_i[j] * to_input[j] + d_f[j] * to_forget[j];
+            }
+        }
+    }
 }
 
 /// Gradients of the input and of the output before, from those of the pre-activations; adds those

@@ -1,16 +1,32 @@
 //! LSTMBlockCell, BlockLSTM, BlockLSTMV2 and their gradients.
 
-use super::lstm::{
-    Activations, FIRST, Order, SECOND, Sizes, Weights, back, back_through_weights, step,
-};
+use super::lstm::{FIRST, Order, SECOND, Seen, Sizes, Weights, back, back_through_weights, step};
 use crate::prelude::*;
 
-/// A tensor in single precision, as a vector.
-fn wide<T: Float>(t: &Tensor) -> Result<Vec<f32>> {
-    Ok(t.as_slice::<T>()?.iter().map(|x| x.to_f64() as f32).collect())
+/// A tensor in single precision: the input itself, or a copy of one of a narrower type.
+struct Floats(Tensor);
+
+impl std::ops::Deref for Floats {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        self.0.as_slice().expect("made of a tensor of floats")
+    }
+}
+
+fn wide<T: Float>(t: &Tensor) -> Result<Floats> {
+    if T::DTYPE == DType::Float {
+        t.as_slice::<f32>()?;
+        return Ok(Floats(t.clone()));
+    }
+    let values: Vec<f32> = t.as_slice::<T>()?.iter().map(|x| x.to_f64() as f32).collect();
+    Ok(Floats(Tensor::from_slice(t.shape().clone(), &values)?))
 }
 
 fn narrow<T: Float>(shape: impl Into<Shape>, values: &[f32]) -> Result<Tensor> {
+    if T::DTYPE == DType::Float {
+        return Tensor::from_slice(shape, values);
+    }
     let mut t = Tensor::alloc(T::DTYPE, shape)?;
     ensure!(t.elements() == values.len(), Internal, "{} values for {}", values.len(), t.shape());
     let to = t.as_mut_slice::<T>()?.iter_mut();
@@ -30,12 +46,12 @@ struct Lstm<T> {
 struct Inputs {
     sizes: Sizes,
     times: usize,
-    x: Vec<f32>,
-    cs_prev: Vec<f32>,
-    h_prev: Vec<f32>,
-    w: Vec<f32>,
-    peepholes: Option<[Vec<f32>; 3]>,
-    bias: Vec<f32>,
+    x: Floats,
+    cs_prev: Floats,
+    h_prev: Floats,
+    w: Floats,
+    peepholes: Option<[Floats; 3]>,
+    bias: Floats,
 }
 
 impl Inputs {
@@ -44,7 +60,7 @@ impl Inputs {
     }
 
     fn peeks(&self) -> Option<[&[f32]; 3]> {
-        self.peepholes.as_ref().map(|p| [p[0].as_slice(), p[1].as_slice(), p[2].as_slice()])
+        self.peepholes.as_ref().map(|p| [&*p[0], &*p[1], &*p[2]])
     }
 }
 
@@ -74,7 +90,7 @@ impl<T: Float> Lstm<T> {
             state.shape()
         );
         let cell = state.shape()[1];
-        let check = |i: usize, name: &str, want: &[usize]| -> Result<Vec<f32>> {
+        let check = |i: usize, name: &str, want: &[usize]| -> Result<Floats> {
             let t = ctx.input(at + i)?;
             ensure!(
                 t.shape().dims() == want,
@@ -130,7 +146,7 @@ impl<T: Float> Kernel for Cell<T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let lstm = &self.0;
         let v = lstm.inputs(ctx, 0, 2)?;
-        let from = (v.x.as_slice(), v.cs_prev.as_slice(), v.h_prev.as_slice());
+        let from = (&*v.x, &*v.cs_prev, &*v.h_prev);
         let a = step(v.sizes, lstm.order, &v.weights(), from, (lstm.forget_bias, lstm.clip));
         let shape = Shape::from([v.sizes.batch, v.sizes.cell]);
         for (i, values) in [&a.i, &a.cs, &a.f, &a.o, &a.ci, &a.co, &a.h].into_iter().enumerate() {
@@ -141,12 +157,7 @@ impl<T: Float> Kernel for Cell<T> {
 }
 
 /// Activations and gradients that a gradient op is given, from input `at` on.
-fn given<T: Float>(
-    ctx: &Ctx<'_>,
-    at: usize,
-    names: &[&str],
-    shape: &Shape,
-) -> Result<Vec<Vec<f32>>> {
+fn given<T: Float>(ctx: &Ctx<'_>, at: usize, names: &[&str], shape: &Shape) -> Result<Vec<Floats>> {
     let read = |(i, name): (usize, &&str)| {
         let t = ctx.input(at + i)?;
         ensure!(
@@ -169,12 +180,12 @@ impl<T: Float> Kernel for CellGrad<T> {
         let shape = Shape::from([s.batch, s.cell]);
         let names = ["i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad"];
         let Ok([i, cs, f, o, ci, co, cs_grad, h_grad]) =
-            <[Vec<f32>; 8]>::try_from(given::<T>(ctx, 8, &names, &shape)?)
+            <[Floats; 8]>::try_from(given::<T>(ctx, 8, &names, &shape)?)
         else {
             bail!(Internal, "eight inputs were read");
         };
-        let a = Activations { i, cs, f, o, ci, co, h: Vec::new() };
-        let b = back(s, self.0.order, v.peeks(), &a, &v.cs_prev, (&cs_grad, &h_grad));
+        let a = Seen { i: &i, cs: &cs, f: &f, o: &o, ci: &ci, co: &co };
+        let b = back(s, self.0.order, v.peeks(), a, &v.cs_prev, (&cs_grad, &h_grad));
         ctx.set(0, narrow::<T>(shape, &b.cs_prev)?)?;
         ctx.set(1, narrow::<T>([s.batch, 4 * s.cell], &b.gates)?)?;
         for (k, sums) in b.peepholes.iter().enumerate() {
@@ -195,7 +206,7 @@ impl<T: Float> Kernel for Sequence<T> {
         let shape = Shape::from([v.times, s.batch, s.cell]);
         // Values beyond the length are zero.
         let mut all = vec![vec![0f32; v.times * state]; 7];
-        let (mut cs, mut h) = (v.cs_prev.clone(), v.h_prev.clone());
+        let (mut cs, mut h) = (v.cs_prev.to_vec(), v.h_prev.to_vec());
         for t in 0..n {
             let x = &v.x[t * s.batch * s.input..][..s.batch * s.input];
             let rules = (lstm.forget_bias, lstm.clip);
@@ -229,23 +240,21 @@ impl<T: Float> Kernel for SequenceGrad<T> {
         let mut peeks = [vec![0f32; s.cell], vec![0f32; s.cell], vec![0f32; s.cell]];
         let (mut dcs, mut dh) = (vec![0f32; state], vec![0f32; state]);
         for t in (0..n).rev() {
-            let own = |k: usize| part(k, t).to_vec();
-            let a = Activations {
-                i: own(0),
-                cs: own(1),
-                f: own(2),
-                o: own(3),
-                ci: own(4),
-                co: own(5),
-                h: Vec::new(),
+            let a = Seen {
+                i: part(0, t),
+                cs: part(1, t),
+                f: part(2, t),
+                o: part(3, t),
+                ci: part(4, t),
+                co: part(5, t),
             };
             let (cs_prev, h_prev) = match t {
-                0 => (v.cs_prev.as_slice(), v.h_prev.as_slice()),
+                0 => (&*v.cs_prev, &*v.h_prev),
                 _ => (part(1, t - 1), part(6, t - 1)),
             };
             dcs.iter_mut().zip(part(7, t)).for_each(|(to, x)| *to += x);
             dh.iter_mut().zip(part(8, t)).for_each(|(to, x)| *to += x);
-            let b = back(s, self.0.order, v.peeks(), &a, cs_prev, (&dcs, &dh));
+            let b = back(s, self.0.order, v.peeks(), a, cs_prev, (&dcs, &dh));
             let width = s.batch * s.input;
             let x = &v.x[t * width..][..width];
             let (dx_t, dh_t) = back_through_weights(s, &v.w, &b.gates, (x, h_prev), &mut dw);

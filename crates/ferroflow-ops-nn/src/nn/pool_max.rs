@@ -179,6 +179,11 @@ impl<T: Lowest> Kernel for MaxPool<T> {
             grads_of_fours::<T>(&pool, x.as_slice()?, grad.as_slice()?, dx.as_mut_slice()?);
             return ctx.set(0, reordered(&dx, layout, false)?);
         }
+        if is_plane && pool.depth_window == 1 && grad.elements() > 0 {
+            let mut dx = ctx.alloc(T::DTYPE, x.shape().clone())?;
+            grads_of_windows::<T>(&pool, x.as_slice()?, grad.as_slice()?, dx.as_mut_slice()?);
+            return ctx.set(0, reordered(&dx, layout, false)?);
+        }
         let mut best = ctx.alloc(T::DTYPE, shape.clone())?;
         let mut index = ctx.alloc(DType::Int64, shape.clone())?;
         if best.elements() > 0 {
@@ -312,6 +317,62 @@ multiversion! {
                 dc[i] = here;
                 let (here, left) = if b > a { (left, T::ZERO) } else { (T::ZERO, left) };
                 (db[i], da[i]) = (here, left);
+            }
+        }
+    }
+}
+
+/// The gradient of a pool of planes whose windows may overlap.
+fn grads_of_windows<T: Lowest>(pool: &Pool, x: &[T], grad: &[T], dx: &mut [T]) {
+    let (c, positions) = (pool.channels, pool.positions());
+    let image = pool.pixels() * c;
+    for_rows(dx, image, 2 * pool.cost() * positions, |images, dx| {
+        let (mut best, mut choice) = (vec![T::ZERO; c], vec![0i32; c]);
+        let mut pixels: SmallVec<[usize; 16]> = SmallVec::new();
+        for (i, dx) in images.zip(dx.chunks_exact_mut(image)) {
+            dx.fill(T::ZERO);
+            let x = &x[i * image..][..image];
+            for at in 0..positions {
+                pixels.clear();
+                pool.pixels_at(at, |pixel| pixels.push(pixel * c));
+                let grad = &grad[(i * positions + at) * c..][..c];
+                grads_of_window::<T>(&pixels, x, grad, &mut best, &mut choice, dx);
+            }
+        }
+    });
+}
+
+multiversion! {
+    /// Adds the gradient of one window to the first of the largest of its pixels, channel by
+    /// channel. Every pixel is written, so that the loops have no branches.
+    fn grads_of_window[T: Lowest]<T>(
+        pixels: &[usize],
+        x: &[T],
+        grad: &[T],
+        best: &mut [T],
+        choice: &mut [i32],
+        dx: &mut [T]
+    ) {
+        let c = grad.len();
+        let (best, choice) = (&mut best[..c], &mut choice[..c]);
+        let Some((first, rest)) = pixels.split_first() else { return };
+        best.copy_from_slice(&x[*first..][..c]);
+        choice.fill(0);
+        for (k, from) in rest.iter().enumerate() {
+            let x = &x[*from..][..c];
+            let k = k as i32 + 1;
+            for j in 0..c {
+                let is_larger = x[j] > best[j];
+                best[j] = if is_larger { x[j] } else { best[j] };
+                choice[j] = if is_larger { k } else { choice[j] };
+            }
+        }
+        for (k, to) in pixels.iter().enumerate() {
+            let dx = &mut dx[*to..][..c];
+            let k = k as i32;
+            for j in 0..c {
+                let share = if choice[j] == k { grad[j] } else { T::ZERO };
+                dx[j] = dx[j].add(share);
             }
         }
     }

@@ -25,7 +25,7 @@ impl Layout {
             if attrs.contains("data_format") { attrs.string("data_format")? } else { "".into() };
         match format.as_str() {
             "" | "NHWC" | "NDHWC" | "CHANNELS_LAST" => Ok(Layout::ChannelsLast),
-            "NCHW" | "NCDHW" => Ok(Layout::ChannelsFirst),
+            "NCHW" | "NCDHW" | "CHANNELS_FIRST" => Ok(Layout::ChannelsFirst),
             other => bail!(InvalidArgument, "Invalid data format {other}"),
         }
     }
@@ -108,7 +108,10 @@ impl Sliding {
     pub fn of_convolution(attrs: &Attrs, spatial: usize) -> Result<Sliding> {
         let layout = Layout::new(attrs)?;
         let strides = attrs.ints("strides")?;
-        let dilations = attrs.ints("dilations")?;
+        let dilations = match attrs.ints("dilations")? {
+            none if none.is_empty() => vec![1; spatial + 2],
+            all => all,
+        };
         ensure!(
             strides.len() == spatial + 2,
             InvalidArgument,

@@ -7,7 +7,7 @@ use ferroflow_core::Variant;
 use ferroflow_graph::wire::tensor::OpaqueVariant;
 
 /// Converts the lists and optionals in a tensor; other variants stay as they are.
-pub(crate) fn adopt(tensor: Tensor) -> Result<Tensor> {
+pub fn adopt(tensor: Tensor) -> Result<Tensor> {
     // Every value from another task passes through here.
     if tensor.dtype() != DType::Variant {
         return Ok(tensor);

@@ -130,3 +130,56 @@ fn where_only_what_is_needed_is_placed_the_rest_may_be_wrong() {
     assert_eq!(e.code(), Code::InvalidArgument);
     assert!(e.message().contains("bad"), "{e}");
 }
+
+/// Keeps the messages of events.
+#[derive(Clone, Default)]
+struct Messages(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl tracing::field::Visit for Messages {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.0.lock().unwrap().push(format!("{value:?}"));
+        }
+    }
+}
+
+impl tracing::Subscriber for Messages {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "placement"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn log_device_placement_logs_the_device_of_each_node() {
+    let logged = |log_device_placement: bool| {
+        let messages = Messages::default();
+        let found = messages.0.clone();
+        tracing::subscriber::with_default(messages, || {
+            let task = Task::new(Arc::new(catalog()), "worker", 0, 2);
+            let options = SessionOptions { log_device_placement, ..Default::default() };
+            TaskSession::new(task, &two_products(), options).unwrap();
+        });
+        found.lock().unwrap().clone()
+    };
+    assert_eq!(logged(false), Vec::<String>::new());
+    let lines = logged(true);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines.contains(&format!("a: (MatMul): {FIRST}")), "{lines:?}");
+    assert!(lines.contains(&format!("y: (Sub): {FIRST}")), "{lines:?}");
+}

@@ -2,6 +2,7 @@
 //! `UPDATE_DOCS=1 cargo test -p ferroflow --test suite ops_doc`.
 
 use ferroflow::graph::default_catalog;
+use ferroflow_graph::unsupported_reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
@@ -61,9 +62,35 @@ fn render() -> String {
         out.push('\n');
     }
     let missing: Vec<&str> = theirs.difference(&names).copied().collect();
-    let _ = writeln!(out, "## Not yet ({})\n\n{}", missing.len(), missing.join(", "));
+    without_kernels(&mut out, &missing);
     differences(&mut out);
     out
+}
+
+/// The ops without kernels, by reason, and those that are still to come.
+fn without_kernels(out: &mut String, missing: &[&str]) {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut to_come = Vec::new();
+    for op in missing {
+        match unsupported_reason(op) {
+            Some(reason) => by_reason.entry(reason).or_default().push(op),
+            None => to_come.push(*op),
+        }
+    }
+    let count: usize = by_reason.values().map(Vec::len).sum();
+    let _ = writeln!(out, "## Without a kernel ({count})\n\n| why | ops |\n| --- | --- |");
+    for (reason, ops) in by_reason {
+        let ops: Vec<String> = ops.iter().map(|op| format!("`{op}`")).collect();
+        let _ = writeln!(out, "| {} | {} |", reason.replace('*', "\\*"), ops.join(", "));
+    }
+    let _ = writeln!(out, "\n## Not yet ({})\n\n{}", to_come.len(), to_come.join(", "));
+}
+
+#[test]
+fn ops_with_kernels_are_not_listed_as_unsupported() {
+    for op in default_catalog().iter().filter(|op| op.cpu.is_some()) {
+        assert_eq!(unsupported_reason(&op.name), None, "{} has a kernel", op.name);
+    }
 }
 
 /// The table of intended differences from TensorFlow.

@@ -4,12 +4,13 @@ use super::boxes::{copy_box, cut_box};
 use super::entry::{Entry, Header};
 use super::slice::Slice;
 use super::table::read_table;
-use super::{data_file, exists, index_file, masked};
+use super::{data_file, exists, index_file, masked, variants};
 use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_core::IncomingTensor;
 use ferroflow_op_kit::file::{file_error, local, read_file};
 use ferroflow_op_kit::protobuf::take_varint;
+use ferroflow_ops_state::list::foreign;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -141,10 +142,13 @@ impl BundleReader {
         // Checked first, so that a damaged index makes us allocate nothing.
         let end = entry.offset.checked_add(entry.size);
         ensure!(end.is_some_and(|end| end <= there), OutOfRange, "Read less bytes than requested");
-        if entry.dtype == DType::String {
+        if matches!(entry.dtype, DType::String | DType::Variant) {
             let mut bytes = vec![0; entry.size as usize];
             file.read_exact_at(&mut bytes, entry.offset).map_err(|e| file_error(&name, &e))?;
-            return self.read_strings(entry, &bytes);
+            return match entry.dtype {
+                DType::String => self.read_strings(entry, &bytes),
+                _ => self.read_variants(entry, &bytes),
+            };
         }
         let mut tensor = IncomingTensor::new(entry.dtype, entry.shape.clone())?;
         ensure!(
@@ -186,6 +190,19 @@ impl BundleReader {
         let file = Arc::new(file);
         self.files.lock().insert(shard, file.clone());
         Ok(file)
+    }
+
+    fn read_variants(&self, entry: &Entry, bytes: &[u8]) -> Result<Tensor> {
+        let found = variants::read(bytes, entry.shape.elements());
+        let Some((all, _)) = found.filter(|(_, crc)| masked(*crc) == entry.crc) else {
+            bail!(
+                DataLoss,
+                "TensorBundle at {} shard {}: the variants are damaged",
+                self.prefix,
+                entry.shard
+            );
+        };
+        foreign::adopt(Tensor::from_variants(entry.shape.clone(), all)?)
     }
 
     fn read_strings(&self, entry: &Entry, bytes: &[u8]) -> Result<Tensor> {

@@ -7,7 +7,7 @@ const MOST: usize = 1 << 30;
 const EXPANSION: usize = 32;
 
 /// The contents of a block; `None` if it is malformed.
-pub(super) fn decompress(block: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decompress(block: &[u8]) -> Option<Vec<u8>> {
     // Check the length in the header before memory is allocated for it.
     let len = snap::raw::decompress_len(block).ok()?;
     if block.is_empty() || len > MOST.min(block.len().saturating_mul(EXPANSION)) {

@@ -5,7 +5,7 @@ use super::slice::Slice;
 use super::table::write_table;
 use super::{
     NewFile, apart_from, data_file, ensure_directory, index_file, masked, remove_replaced,
-    shards_of,
+    shards_of, variants,
 };
 use crate::prelude::*;
 use ferroflow_op_kit::protobuf::put_varint;
@@ -88,6 +88,11 @@ impl BundleWriter {
 
     /// Writes the elements; gives how many bytes they take and their checksum.
     fn write(&mut self, t: &Tensor) -> Result<(u64, u32)> {
+        if let Ok(all) = t.variants() {
+            let (bytes, crc) = variants::write(all)?;
+            self.data.write(&bytes)?;
+            return Ok((bytes.len() as u64, crc));
+        }
         let Ok(strings) = t.strings() else {
             let bytes = t.bytes().map_err(|_| {
                 err!(Unimplemented, "tensors of {} cannot be saved to a checkpoint", t.dtype())

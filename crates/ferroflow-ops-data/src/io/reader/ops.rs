@@ -150,12 +150,21 @@ pub(crate) fn register(c: &mut Catalog) {
             b.cpu(make(format));
         }
     }
+    c.op("LMDBReader")
+        .doc("A reader of LMDB databases.")
+        .output("reader_handle: Ref(string)")
+        .attr("container: string = ''")
+        .attr("shared_name: string = ''")
+        .stateful()
+        .shape(ref_handle_shape)
+        .cpu(make(|_| Ok(Format::Lmdb)));
     for is_new in [false, true] {
         register_uses(c, is_new);
     }
     c.no_gradient(&[
         "FixedLengthRecordReader",
         "IdentityReader",
+        "LMDBReader",
         "ReaderNumRecordsProduced",
         "ReaderNumWorkUnitsCompleted",
         "ReaderRead",

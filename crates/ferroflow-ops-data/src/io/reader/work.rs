@@ -1,5 +1,6 @@
 //! How the readers make records of a file.
 
+use crate::io::lmdb::LmdbReader;
 use crate::io::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
@@ -25,6 +26,7 @@ pub(super) enum Format {
     Records {
         compression: RecordCompression,
     },
+    Lmdb,
 }
 
 /// A key and a value.
@@ -42,6 +44,7 @@ enum State {
     Single(Format),
     Lines(Input),
     Records(Input),
+    Lmdb(Box<LmdbReader>),
     /// The body of a file without header and footer, and its remaining length.
     Fixed {
         body: Bytes,
@@ -65,6 +68,7 @@ impl Work {
                 State::Lines(input)
             }
             Format::Records { compression } => State::Records(Input::open(name, compression)?),
+            Format::Lmdb => State::Lmdb(Box::new(LmdbReader::open(name)?)),
             Format::Fixed { header, record, footer, hop, compression } => {
                 let whole = Bytes::from(Input::open(name, compression)?.bytes(u64::MAX)?);
                 let end = (whole.len() as u64).saturating_sub(footer);
@@ -108,6 +112,7 @@ impl Work {
                 let record = input.record()?;
                 Ok(record.map(|(at, record)| (numbered(&self.name, at), record)))
             }
+            State::Lmdb(reader) => reader.next(),
             State::Fixed { body, at, record, hop } => {
                 let Some(end) = at.checked_add(*record).filter(|&end| end <= body.len()) else {
                     return Ok(None);

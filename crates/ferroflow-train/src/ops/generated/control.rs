@@ -39,6 +39,187 @@ pub fn abort_with(g: &Graph, options: AbortOptions<'_>) -> Operation {
         .operation()
 }
 
+/// The attributes of [`batch_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct BatchOptions<'a> {
+    /// `max_enqueued_batches`: int, `10` by default.
+    pub max_enqueued_batches: i64,
+    /// `allowed_batch_sizes`: list of ints, empty by default.
+    pub allowed_batch_sizes: &'a [i64],
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+    /// `batching_queue`: string, empty by default.
+    pub batching_queue: &'a str,
+}
+
+impl Default for BatchOptions<'_> {
+    fn default() -> Self {
+        BatchOptions {
+            max_enqueued_batches: 10,
+            allowed_batch_sizes: &[],
+            container: "",
+            shared_name: "",
+            batching_queue: "",
+        }
+    }
+}
+
+/// `Batch`: Joins the inputs of calls that come at about the same time; the first call gets all.
+///
+/// Returns (`batched_tensors`, `batch_index`, `id`).
+#[track_caller]
+pub fn batch(
+    g: &Graph,
+    in_tensors: &[Output],
+    num_batch_threads: i64,
+    max_batch_size: i64,
+    batch_timeout_micros: i64,
+    grad_timeout_micros: i64,
+) -> (Vec<Output>, Output, Output) {
+    batch_with(
+        g,
+        in_tensors,
+        num_batch_threads,
+        max_batch_size,
+        batch_timeout_micros,
+        grad_timeout_micros,
+        BatchOptions::default(),
+    )
+}
+
+/// [`batch()`] with other attributes.
+#[track_caller]
+pub fn batch_with(
+    g: &Graph,
+    in_tensors: &[Output],
+    num_batch_threads: i64,
+    max_batch_size: i64,
+    batch_timeout_micros: i64,
+    grad_timeout_micros: i64,
+    options: BatchOptions<'_>,
+) -> (Vec<Output>, Output, Output) {
+    let mut arguments = g
+        .op("Batch")
+        .list(in_tensors)
+        .attr("num_batch_threads", num_batch_threads)
+        .attr("max_batch_size", max_batch_size)
+        .attr("batch_timeout_micros", batch_timeout_micros)
+        .attr("grad_timeout_micros", grad_timeout_micros)
+        .attr("max_enqueued_batches", options.max_enqueued_batches)
+        .attr("allowed_batch_sizes", list(options.allowed_batch_sizes))
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .attr("batching_queue", options.batching_queue)
+        .outputs_by_argument();
+    let batched_tensors = arguments.next_list();
+    let batch_index = arguments.next_output();
+    let id = arguments.next_output();
+    (batched_tensors, batch_index, id)
+}
+
+/// The attributes of [`batch_function_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct BatchFunctionOptions<'a> {
+    /// `max_enqueued_batches`: int, `10` by default.
+    pub max_enqueued_batches: i64,
+    /// `allowed_batch_sizes`: list of ints, empty by default.
+    pub allowed_batch_sizes: &'a [i64],
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+    /// `batching_queue`: string, empty by default.
+    pub batching_queue: &'a str,
+    /// `low_priority_max_batch_size`: int, `0` by default.
+    pub low_priority_max_batch_size: i64,
+    /// `low_priority_batch_timeout_micros`: int, `0` by default.
+    pub low_priority_batch_timeout_micros: i64,
+    /// `low_priority_allowed_batch_sizes`: list of ints, empty by default.
+    pub low_priority_allowed_batch_sizes: &'a [i64],
+    /// `low_priority_max_enqueued_batches`: int, `0` by default.
+    pub low_priority_max_enqueued_batches: i64,
+    /// `enable_large_batch_splitting`: bool, `false` by default.
+    pub enable_large_batch_splitting: bool,
+}
+
+impl Default for BatchFunctionOptions<'_> {
+    fn default() -> Self {
+        BatchFunctionOptions {
+            max_enqueued_batches: 10,
+            allowed_batch_sizes: &[],
+            container: "",
+            shared_name: "",
+            batching_queue: "",
+            low_priority_max_batch_size: 0,
+            low_priority_batch_timeout_micros: 0,
+            low_priority_allowed_batch_sizes: &[],
+            low_priority_max_enqueued_batches: 0,
+            enable_large_batch_splitting: false,
+        }
+    }
+}
+
+/// `BatchFunction`: Calls `f` once for the inputs of calls that come at about the same time.
+#[track_caller]
+pub fn batch_function(
+    g: &Graph,
+    in_tensors: &[Output],
+    captured_tensors: &[Output],
+    f: &Function,
+    num_batch_threads: i64,
+    max_batch_size: i64,
+    batch_timeout_micros: i64,
+    tout: &[DType],
+) -> Vec<Output> {
+    batch_function_with(
+        g,
+        in_tensors,
+        captured_tensors,
+        f,
+        num_batch_threads,
+        max_batch_size,
+        batch_timeout_micros,
+        tout,
+        BatchFunctionOptions::default(),
+    )
+}
+
+/// [`batch_function()`] with other attributes.
+#[track_caller]
+pub fn batch_function_with(
+    g: &Graph,
+    in_tensors: &[Output],
+    captured_tensors: &[Output],
+    f: &Function,
+    num_batch_threads: i64,
+    max_batch_size: i64,
+    batch_timeout_micros: i64,
+    tout: &[DType],
+    options: BatchFunctionOptions<'_>,
+) -> Vec<Output> {
+    g.op("BatchFunction")
+        .list(in_tensors)
+        .list(captured_tensors)
+        .attr("f", f.reference())
+        .attr("num_batch_threads", num_batch_threads)
+        .attr("max_batch_size", max_batch_size)
+        .attr("batch_timeout_micros", batch_timeout_micros)
+        .attr("Tout", list(tout))
+        .attr("max_enqueued_batches", options.max_enqueued_batches)
+        .attr("allowed_batch_sizes", list(options.allowed_batch_sizes))
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .attr("batching_queue", options.batching_queue)
+        .attr("low_priority_max_batch_size", options.low_priority_max_batch_size)
+        .attr("low_priority_batch_timeout_micros", options.low_priority_batch_timeout_micros)
+        .attr("low_priority_allowed_batch_sizes", list(options.low_priority_allowed_batch_sizes))
+        .attr("low_priority_max_enqueued_batches", options.low_priority_max_enqueued_batches)
+        .attr("enable_large_batch_splitting", options.enable_large_batch_splitting)
+        .list_outputs()
+}
+
 /// The attributes of [`case_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct CaseOptions<'a> {
@@ -635,6 +816,100 @@ pub fn symbolic_gradient(g: &Graph, input: &[Output], tout: &[DType], f: &Functi
 #[track_caller]
 pub fn to_bool(input: &Output) -> Output {
     input.graph().op("ToBool").input(input).output()
+}
+
+/// The attributes of [`unbatch_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UnbatchOptions<'a> {
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+}
+
+impl Default for UnbatchOptions<'_> {
+    fn default() -> Self {
+        UnbatchOptions { container: "", shared_name: "" }
+    }
+}
+
+/// `Unbatch`: The rows of a batch that belong to this call.
+#[track_caller]
+pub fn unbatch(
+    batched_tensor: &Output,
+    batch_index: &Output,
+    id: &Output,
+    timeout_micros: i64,
+) -> Output {
+    unbatch_with(batched_tensor, batch_index, id, timeout_micros, UnbatchOptions::default())
+}
+
+/// [`unbatch()`] with other attributes.
+#[track_caller]
+pub fn unbatch_with(
+    batched_tensor: &Output,
+    batch_index: &Output,
+    id: &Output,
+    timeout_micros: i64,
+    options: UnbatchOptions<'_>,
+) -> Output {
+    batched_tensor
+        .graph()
+        .op("Unbatch")
+        .input(batched_tensor)
+        .input(batch_index)
+        .input(id)
+        .attr("timeout_micros", timeout_micros)
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .output()
+}
+
+/// The attributes of [`unbatch_grad_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UnbatchGradOptions<'a> {
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+}
+
+impl Default for UnbatchGradOptions<'_> {
+    fn default() -> Self {
+        UnbatchGradOptions { container: "", shared_name: "" }
+    }
+}
+
+/// `UnbatchGrad`: The gradient of Unbatch: collects the gradients of all calls of a batch.
+#[track_caller]
+pub fn unbatch_grad(
+    original_input: &Output,
+    batch_index: &Output,
+    grad: &Output,
+    id: &Output,
+) -> Output {
+    unbatch_grad_with(original_input, batch_index, grad, id, UnbatchGradOptions::default())
+}
+
+/// [`unbatch_grad()`] with other attributes.
+#[track_caller]
+pub fn unbatch_grad_with(
+    original_input: &Output,
+    batch_index: &Output,
+    grad: &Output,
+    id: &Output,
+    options: UnbatchGradOptions<'_>,
+) -> Output {
+    original_input
+        .graph()
+        .op("UnbatchGrad")
+        .input(original_input)
+        .input(batch_index)
+        .input(grad)
+        .input(id)
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .output()
 }
 
 /// The attributes of [`while_with`] that have defaults.

@@ -60,6 +60,40 @@ pub fn anonymous_memory_cache(g: &Graph) -> (Output, Output) {
     (handle, deleter)
 }
 
+/// `AnonymousMultiDeviceIterator`: A multi-device iterator without a name.
+///
+/// Returns (`handle`, `deleter`).
+#[track_caller]
+pub fn anonymous_multi_device_iterator(
+    g: &Graph,
+    devices: &[&str],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> (Output, Output) {
+    let [handle, deleter] = g
+        .op("AnonymousMultiDeviceIterator")
+        .attr("devices", list(devices))
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .split();
+    (handle, deleter)
+}
+
+/// `AnonymousMultiDeviceIteratorV3`: A multi-device iterator without a name.
+#[track_caller]
+pub fn anonymous_multi_device_iterator_v3(
+    g: &Graph,
+    devices: &[&str],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    g.op("AnonymousMultiDeviceIteratorV3")
+        .attr("devices", list(devices))
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
 /// `AnonymousRandomSeedGenerator`: Something that gives shuffles new seeds each time.
 ///
 /// Returns (`handle`, `deleter`).
@@ -469,6 +503,12 @@ pub fn choose_fastest_dataset(
         .output()
 }
 
+/// `CompressElement`: An element as one compressed value.
+#[track_caller]
+pub fn compress_element(g: &Graph, components: &[Output]) -> Output {
+    g.op("CompressElement").list(components).output()
+}
+
 /// The attributes of [`concatenate_dataset_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ConcatenateDatasetOptions<'a> {
@@ -624,6 +664,22 @@ pub fn delete_iterator(handle: &Output, deleter: &Output) -> Operation {
 #[track_caller]
 pub fn delete_memory_cache(handle: &Output, deleter: &Output) -> Operation {
     handle.graph().op("DeleteMemoryCache").input(handle).input(deleter).operation()
+}
+
+/// `DeleteMultiDeviceIterator`: Deletes a multi-device iterator.
+#[track_caller]
+pub fn delete_multi_device_iterator(
+    multi_device_iterator: &Output,
+    iterators: &[Output],
+    deleter: &Output,
+) -> Operation {
+    multi_device_iterator
+        .graph()
+        .op("DeleteMultiDeviceIterator")
+        .input(multi_device_iterator)
+        .list(iterators)
+        .input(deleter)
+        .operation()
 }
 
 /// `DeleteRandomSeedGenerator`: Deletes a seed generator.
@@ -1037,6 +1093,22 @@ pub fn experimental_ignore_errors_dataset_with(
 #[track_caller]
 pub fn experimental_iterator_get_device(resource: &Output) -> Output {
     resource.graph().op("ExperimentalIteratorGetDevice").input(resource).output()
+}
+
+/// `ExperimentalLMDBDataset`: A dataset of the keys and values of LMDB databases.
+#[track_caller]
+pub fn experimental_lmdb_dataset(
+    filenames: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    filenames
+        .graph()
+        .op("ExperimentalLMDBDataset")
+        .input(filenames)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
 }
 
 /// `ExperimentalLatencyStatsDataset`: The same dataset; what it says of how to run it is left to
@@ -1892,6 +1964,24 @@ pub fn generator_dataset_with(
         .output()
 }
 
+/// `GetElementAtIndex`: An element of a dataset, by its place.
+#[track_caller]
+pub fn get_element_at_index(
+    dataset: &Output,
+    index: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Vec<Output> {
+    dataset
+        .graph()
+        .op("GetElementAtIndex")
+        .input(dataset)
+        .input(index)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .list_outputs()
+}
+
 /// `GroupByReducerDataset`: A dataset of one element per key, made of all elements with that key.
 #[track_caller]
 pub fn group_by_reducer_dataset(
@@ -2283,6 +2373,22 @@ pub fn iterator_v2(
         .output()
 }
 
+/// `LMDBDataset`: A dataset of the keys and values of LMDB databases.
+#[track_caller]
+pub fn lmdb_dataset(
+    filenames: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    filenames
+        .graph()
+        .op("LMDBDataset")
+        .input(filenames)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
 /// `LatencyStatsDataset`: The same dataset; what it says of how to run it is left to the runtime.
 #[track_caller]
 pub fn latency_stats_dataset(
@@ -2413,6 +2519,59 @@ pub fn list_dataset_with(
         .attr("output_types", list(output_types))
         .attr("output_shapes", list(output_shapes))
         .attr("metadata", options.metadata)
+        .output()
+}
+
+/// The attributes of [`load_dataset_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct LoadDatasetOptions<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+}
+
+impl Default for LoadDatasetOptions<'_> {
+    fn default() -> Self {
+        LoadDatasetOptions { compression: "" }
+    }
+}
+
+/// `LoadDataset`: A dataset that SaveDataset wrote.
+#[track_caller]
+pub fn load_dataset(
+    path: &Output,
+    reader_func_other_args: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    reader_func: &Function,
+) -> Output {
+    load_dataset_with(
+        path,
+        reader_func_other_args,
+        output_types,
+        output_shapes,
+        reader_func,
+        LoadDatasetOptions::default(),
+    )
+}
+
+/// [`load_dataset()`] with other attributes.
+#[track_caller]
+pub fn load_dataset_with(
+    path: &Output,
+    reader_func_other_args: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    reader_func: &Function,
+    options: LoadDatasetOptions<'_>,
+) -> Output {
+    path.graph()
+        .op("LoadDataset")
+        .input(path)
+        .list(reader_func_other_args)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("reader_func", reader_func.reference())
+        .attr("compression", options.compression)
         .output()
 }
 
@@ -2626,6 +2785,112 @@ pub fn model_dataset_with(
         .attr("algorithm", options.algorithm)
         .attr("cpu_budget", options.cpu_budget)
         .attr("ram_budget", options.ram_budget)
+        .output()
+}
+
+/// `MultiDeviceIterator`: An iterator that deals the elements of a dataset to several devices in
+/// turn.
+#[track_caller]
+pub fn multi_device_iterator(
+    g: &Graph,
+    devices: &[&str],
+    shared_name: &str,
+    container: &str,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    g.op("MultiDeviceIterator")
+        .attr("devices", list(devices))
+        .attr("shared_name", shared_name)
+        .attr("container", container)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
+/// The attributes of [`multi_device_iterator_from_string_handle_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct MultiDeviceIteratorFromStringHandleOptions<'a> {
+    /// `output_types`: list of types, empty by default.
+    pub output_types: &'a [DType],
+    /// `output_shapes`: list of shapes, empty by default.
+    pub output_shapes: &'a [PartialShape],
+}
+
+impl Default for MultiDeviceIteratorFromStringHandleOptions<'_> {
+    fn default() -> Self {
+        MultiDeviceIteratorFromStringHandleOptions { output_types: &[], output_shapes: &[] }
+    }
+}
+
+/// `MultiDeviceIteratorFromStringHandle`: The multi-device iterator that a string names.
+#[track_caller]
+pub fn multi_device_iterator_from_string_handle(string_handle: &Output) -> Output {
+    multi_device_iterator_from_string_handle_with(
+        string_handle,
+        MultiDeviceIteratorFromStringHandleOptions::default(),
+    )
+}
+
+/// [`multi_device_iterator_from_string_handle()`] with other attributes.
+#[track_caller]
+pub fn multi_device_iterator_from_string_handle_with(
+    string_handle: &Output,
+    options: MultiDeviceIteratorFromStringHandleOptions<'_>,
+) -> Output {
+    string_handle
+        .graph()
+        .op("MultiDeviceIteratorFromStringHandle")
+        .input(string_handle)
+        .attr("output_types", list(options.output_types))
+        .attr("output_shapes", list(options.output_shapes))
+        .output()
+}
+
+/// `MultiDeviceIteratorGetNextFromShard`: The next element of one device; OutOfRange behind the
+/// last one.
+#[track_caller]
+pub fn multi_device_iterator_get_next_from_shard(
+    multi_device_iterator: &Output,
+    shard_num: &Output,
+    incarnation_id: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Vec<Output> {
+    multi_device_iterator
+        .graph()
+        .op("MultiDeviceIteratorGetNextFromShard")
+        .input(multi_device_iterator)
+        .input(shard_num)
+        .input(incarnation_id)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .list_outputs()
+}
+
+/// `MultiDeviceIteratorInit`: Puts a dataset into a multi-device iterator.
+#[track_caller]
+pub fn multi_device_iterator_init(
+    dataset: &Output,
+    multi_device_iterator: &Output,
+    max_buffer_size: &Output,
+) -> Output {
+    dataset
+        .graph()
+        .op("MultiDeviceIteratorInit")
+        .input(dataset)
+        .input(multi_device_iterator)
+        .input(max_buffer_size)
+        .output()
+}
+
+/// `MultiDeviceIteratorToStringHandle`: A string that names a multi-device iterator.
+#[track_caller]
+pub fn multi_device_iterator_to_string_handle(multi_device_iterator: &Output) -> Output {
+    multi_device_iterator
+        .graph()
+        .op("MultiDeviceIteratorToStringHandle")
+        .input(multi_device_iterator)
         .output()
 }
 
@@ -4160,6 +4425,120 @@ pub fn sampling_dataset(
         .output()
 }
 
+/// The attributes of [`save_dataset_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SaveDatasetOptions<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+    /// `use_shard_func`: bool, `true` by default.
+    pub use_shard_func: bool,
+}
+
+impl Default for SaveDatasetOptions<'_> {
+    fn default() -> Self {
+        SaveDatasetOptions { compression: "", use_shard_func: true }
+    }
+}
+
+/// `SaveDataset`: Writes a dataset to files, from which LoadDataset reads it.
+#[track_caller]
+pub fn save_dataset(
+    input_dataset: &Output,
+    path: &Output,
+    shard_func_other_args: &[Output],
+    shard_func: &Function,
+) -> Operation {
+    save_dataset_with(
+        input_dataset,
+        path,
+        shard_func_other_args,
+        shard_func,
+        SaveDatasetOptions::default(),
+    )
+}
+
+/// [`save_dataset()`] with other attributes.
+#[track_caller]
+pub fn save_dataset_with(
+    input_dataset: &Output,
+    path: &Output,
+    shard_func_other_args: &[Output],
+    shard_func: &Function,
+    options: SaveDatasetOptions<'_>,
+) -> Operation {
+    input_dataset
+        .graph()
+        .op("SaveDataset")
+        .input(input_dataset)
+        .input(path)
+        .list(shard_func_other_args)
+        .attr("shard_func", shard_func.reference())
+        .attr("compression", options.compression)
+        .attr("use_shard_func", options.use_shard_func)
+        .operation()
+}
+
+/// The attributes of [`save_dataset_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SaveDatasetV2Options<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+    /// `use_shard_func`: bool, `true` by default.
+    pub use_shard_func: bool,
+}
+
+impl Default for SaveDatasetV2Options<'_> {
+    fn default() -> Self {
+        SaveDatasetV2Options { compression: "", use_shard_func: true }
+    }
+}
+
+/// `SaveDatasetV2`: A dataset whose elements are written to files while they are iterated over.
+#[track_caller]
+pub fn save_dataset_v2(
+    input_dataset: &Output,
+    path: &Output,
+    shard_func_other_args: &[Output],
+    shard_func: &Function,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    save_dataset_v2_with(
+        input_dataset,
+        path,
+        shard_func_other_args,
+        shard_func,
+        output_types,
+        output_shapes,
+        SaveDatasetV2Options::default(),
+    )
+}
+
+/// [`save_dataset_v2()`] with other attributes.
+#[track_caller]
+pub fn save_dataset_v2_with(
+    input_dataset: &Output,
+    path: &Output,
+    shard_func_other_args: &[Output],
+    shard_func: &Function,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    options: SaveDatasetV2Options<'_>,
+) -> Output {
+    input_dataset
+        .graph()
+        .op("SaveDatasetV2")
+        .input(input_dataset)
+        .input(path)
+        .list(shard_func_other_args)
+        .attr("shard_func", shard_func.reference())
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("compression", options.compression)
+        .attr("use_shard_func", options.use_shard_func)
+        .output()
+}
+
 /// The attributes of [`scan_dataset_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ScanDatasetOptions<'a> {
@@ -4736,6 +5115,315 @@ pub fn sliding_window_dataset_with(
         .output()
 }
 
+/// The attributes of [`snapshot_chunk_dataset_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SnapshotChunkDatasetOptions<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+}
+
+impl Default for SnapshotChunkDatasetOptions<'_> {
+    fn default() -> Self {
+        SnapshotChunkDatasetOptions { compression: "" }
+    }
+}
+
+/// `SnapshotChunkDataset`: The elements of one file of a snapshot.
+#[track_caller]
+pub fn snapshot_chunk_dataset(
+    chunk_file: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    snapshot_chunk_dataset_with(
+        chunk_file,
+        output_types,
+        output_shapes,
+        SnapshotChunkDatasetOptions::default(),
+    )
+}
+
+/// [`snapshot_chunk_dataset()`] with other attributes.
+#[track_caller]
+pub fn snapshot_chunk_dataset_with(
+    chunk_file: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    options: SnapshotChunkDatasetOptions<'_>,
+) -> Output {
+    chunk_file
+        .graph()
+        .op("SnapshotChunkDataset")
+        .input(chunk_file)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("compression", options.compression)
+        .output()
+}
+
+/// The attributes of [`snapshot_dataset_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SnapshotDatasetOptions<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+    /// `reader_path_prefix`: string, empty by default.
+    pub reader_path_prefix: &'a str,
+    /// `writer_path_prefix`: string, empty by default.
+    pub writer_path_prefix: &'a str,
+    /// `shard_size_bytes`: int, `10737418240` by default.
+    pub shard_size_bytes: i64,
+    /// `pending_snapshot_expiry_seconds`: int, `86400` by default.
+    pub pending_snapshot_expiry_seconds: i64,
+    /// `num_reader_threads`: int, `1` by default.
+    pub num_reader_threads: i64,
+    /// `reader_buffer_size`: int, `1` by default.
+    pub reader_buffer_size: i64,
+    /// `num_writer_threads`: int, `1` by default.
+    pub num_writer_threads: i64,
+    /// `writer_buffer_size`: int, `1` by default.
+    pub writer_buffer_size: i64,
+    /// `shuffle_on_read`: bool, `false` by default.
+    pub shuffle_on_read: bool,
+    /// `seed`: int, `0` by default.
+    pub seed: i64,
+    /// `seed2`: int, `0` by default.
+    pub seed2: i64,
+    /// `mode`: string, `"auto"` by default.
+    pub mode: &'a str,
+    /// `snapshot_name`: string, empty by default.
+    pub snapshot_name: &'a str,
+}
+
+impl Default for SnapshotDatasetOptions<'_> {
+    fn default() -> Self {
+        SnapshotDatasetOptions {
+            compression: "",
+            reader_path_prefix: "",
+            writer_path_prefix: "",
+            shard_size_bytes: 10737418240,
+            pending_snapshot_expiry_seconds: 86400,
+            num_reader_threads: 1,
+            reader_buffer_size: 1,
+            num_writer_threads: 1,
+            writer_buffer_size: 1,
+            shuffle_on_read: false,
+            seed: 0,
+            seed2: 0,
+            mode: "auto",
+            snapshot_name: "",
+        }
+    }
+}
+
+/// `SnapshotDataset`: A dataset that is computed once, written to files, and read from them
+/// afterwards.
+#[track_caller]
+pub fn snapshot_dataset(
+    input_dataset: &Output,
+    path: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    snapshot_dataset_with(
+        input_dataset,
+        path,
+        output_types,
+        output_shapes,
+        SnapshotDatasetOptions::default(),
+    )
+}
+
+/// [`snapshot_dataset()`] with other attributes.
+#[track_caller]
+pub fn snapshot_dataset_with(
+    input_dataset: &Output,
+    path: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    options: SnapshotDatasetOptions<'_>,
+) -> Output {
+    input_dataset
+        .graph()
+        .op("SnapshotDataset")
+        .input(input_dataset)
+        .input(path)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("compression", options.compression)
+        .attr("reader_path_prefix", options.reader_path_prefix)
+        .attr("writer_path_prefix", options.writer_path_prefix)
+        .attr("shard_size_bytes", options.shard_size_bytes)
+        .attr("pending_snapshot_expiry_seconds", options.pending_snapshot_expiry_seconds)
+        .attr("num_reader_threads", options.num_reader_threads)
+        .attr("reader_buffer_size", options.reader_buffer_size)
+        .attr("num_writer_threads", options.num_writer_threads)
+        .attr("writer_buffer_size", options.writer_buffer_size)
+        .attr("shuffle_on_read", options.shuffle_on_read)
+        .attr("seed", options.seed)
+        .attr("seed2", options.seed2)
+        .attr("mode", options.mode)
+        .attr("snapshot_name", options.snapshot_name)
+        .output()
+}
+
+/// The attributes of [`snapshot_dataset_reader_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SnapshotDatasetReaderOptions<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+}
+
+impl Default for SnapshotDatasetReaderOptions<'_> {
+    fn default() -> Self {
+        SnapshotDatasetReaderOptions { compression: "" }
+    }
+}
+
+/// `SnapshotDatasetReader`: The elements of one shard of a snapshot.
+#[track_caller]
+pub fn snapshot_dataset_reader(
+    shard_dir: &Output,
+    start_index: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    version: i64,
+) -> Output {
+    snapshot_dataset_reader_with(
+        shard_dir,
+        start_index,
+        output_types,
+        output_shapes,
+        version,
+        SnapshotDatasetReaderOptions::default(),
+    )
+}
+
+/// [`snapshot_dataset_reader()`] with other attributes.
+#[track_caller]
+pub fn snapshot_dataset_reader_with(
+    shard_dir: &Output,
+    start_index: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    version: i64,
+    options: SnapshotDatasetReaderOptions<'_>,
+) -> Output {
+    shard_dir
+        .graph()
+        .op("SnapshotDatasetReader")
+        .input(shard_dir)
+        .input(start_index)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("version", version)
+        .attr("compression", options.compression)
+        .output()
+}
+
+/// The attributes of [`snapshot_dataset_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SnapshotDatasetV2Options<'a> {
+    /// `compression`: string, empty by default.
+    pub compression: &'a str,
+    /// `reader_prefix`: string, empty by default.
+    pub reader_prefix: &'a str,
+    /// `writer_prefix`: string, empty by default.
+    pub writer_prefix: &'a str,
+    /// `hash_valid`: bool, `false` by default.
+    pub hash_valid: bool,
+    /// `hash`: int, `0` by default.
+    pub hash: i64,
+    /// `metadata`: string, empty by default.
+    pub metadata: &'a str,
+}
+
+impl Default for SnapshotDatasetV2Options<'_> {
+    fn default() -> Self {
+        SnapshotDatasetV2Options {
+            compression: "",
+            reader_prefix: "",
+            writer_prefix: "",
+            hash_valid: false,
+            hash: 0,
+            metadata: "",
+        }
+    }
+}
+
+/// `SnapshotDatasetV2`: A dataset that is computed once, written to files, and read from them
+/// afterwards.
+#[track_caller]
+pub fn snapshot_dataset_v2(
+    input_dataset: &Output,
+    path: &Output,
+    reader_func_other_args: &[Output],
+    shard_func_other_args: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    reader_func: &Function,
+    shard_func: &Function,
+) -> Output {
+    snapshot_dataset_v2_with(
+        input_dataset,
+        path,
+        reader_func_other_args,
+        shard_func_other_args,
+        output_types,
+        output_shapes,
+        reader_func,
+        shard_func,
+        SnapshotDatasetV2Options::default(),
+    )
+}
+
+/// [`snapshot_dataset_v2()`] with other attributes.
+#[track_caller]
+pub fn snapshot_dataset_v2_with(
+    input_dataset: &Output,
+    path: &Output,
+    reader_func_other_args: &[Output],
+    shard_func_other_args: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    reader_func: &Function,
+    shard_func: &Function,
+    options: SnapshotDatasetV2Options<'_>,
+) -> Output {
+    input_dataset
+        .graph()
+        .op("SnapshotDatasetV2")
+        .input(input_dataset)
+        .input(path)
+        .list(reader_func_other_args)
+        .list(shard_func_other_args)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("reader_func", reader_func.reference())
+        .attr("shard_func", shard_func.reference())
+        .attr("compression", options.compression)
+        .attr("reader_prefix", options.reader_prefix)
+        .attr("writer_prefix", options.writer_prefix)
+        .attr("hash_valid", options.hash_valid)
+        .attr("hash", options.hash)
+        .attr("metadata", options.metadata)
+        .output()
+}
+
+/// `SnapshotNestedDatasetReader`: A dataset of datasets.
+#[track_caller]
+pub fn snapshot_nested_dataset_reader(
+    g: &Graph,
+    inputs: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    g.op("SnapshotNestedDatasetReader")
+        .list(inputs)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
 /// `SparseTensorSliceDataset`: A dataset of the rows of a sparse tensor.
 #[track_caller]
 pub fn sparse_tensor_slice_dataset(
@@ -5178,6 +5866,22 @@ pub fn unbatch_dataset_with(
         .attr("output_shapes", list(output_shapes))
         .attr("metadata", options.metadata)
         .output()
+}
+
+/// `UncompressElement`: The element that CompressElement was given.
+#[track_caller]
+pub fn uncompress_element(
+    compressed: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Vec<Output> {
+    compressed
+        .graph()
+        .op("UncompressElement")
+        .input(compressed)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .list_outputs()
 }
 
 /// The attributes of [`unique_dataset_with`] that have defaults.

@@ -288,6 +288,60 @@ pub fn flush_summary_writer(writer: &Output) -> Operation {
     writer.graph().op("FlushSummaryWriter").input(writer).operation()
 }
 
+/// The attributes of [`generate_vocab_remapping_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct GenerateVocabRemappingOptions {
+    /// `old_vocab_size`: int, `-1` by default.
+    pub old_vocab_size: i64,
+}
+
+impl Default for GenerateVocabRemappingOptions {
+    fn default() -> Self {
+        GenerateVocabRemappingOptions { old_vocab_size: -1 }
+    }
+}
+
+/// `GenerateVocabRemapping`: Where the words of a new vocabulary are in an old one; -1 for new
+/// words.
+///
+/// Returns (`remapping`, `num_present`).
+#[track_caller]
+pub fn generate_vocab_remapping(
+    new_vocab_file: &Output,
+    old_vocab_file: &Output,
+    new_vocab_offset: i64,
+    num_new_vocab: i64,
+) -> (Output, Output) {
+    generate_vocab_remapping_with(
+        new_vocab_file,
+        old_vocab_file,
+        new_vocab_offset,
+        num_new_vocab,
+        GenerateVocabRemappingOptions::default(),
+    )
+}
+
+/// [`generate_vocab_remapping()`] with other attributes.
+#[track_caller]
+pub fn generate_vocab_remapping_with(
+    new_vocab_file: &Output,
+    old_vocab_file: &Output,
+    new_vocab_offset: i64,
+    num_new_vocab: i64,
+    options: GenerateVocabRemappingOptions,
+) -> (Output, Output) {
+    let [remapping, num_present] = new_vocab_file
+        .graph()
+        .op("GenerateVocabRemapping")
+        .input(new_vocab_file)
+        .input(old_vocab_file)
+        .attr("new_vocab_offset", new_vocab_offset)
+        .attr("num_new_vocab", num_new_vocab)
+        .attr("old_vocab_size", options.old_vocab_size)
+        .split();
+    (remapping, num_present)
+}
+
 /// `HistogramSummary`: A summary of how values are distributed.
 #[track_caller]
 pub fn histogram_summary(tag: &Output, values: &Output) -> Output {
@@ -395,6 +449,98 @@ pub fn image_summary_with(
 #[track_caller]
 pub fn import_event(writer: &Output, event: &Output) -> Operation {
     writer.graph().op("ImportEvent").input(writer).input(event).operation()
+}
+
+/// The attributes of [`lmdb_reader_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct LMDBReaderOptions<'a> {
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+}
+
+impl Default for LMDBReaderOptions<'_> {
+    fn default() -> Self {
+        LMDBReaderOptions { container: "", shared_name: "" }
+    }
+}
+
+/// `LMDBReader`: A reader of LMDB databases.
+#[track_caller]
+pub fn lmdb_reader(g: &Graph) -> Output {
+    lmdb_reader_with(g, LMDBReaderOptions::default())
+}
+
+/// [`lmdb_reader()`] with other attributes.
+#[track_caller]
+pub fn lmdb_reader_with(g: &Graph, options: LMDBReaderOptions<'_>) -> Output {
+    g.op("LMDBReader")
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .output()
+}
+
+/// The attributes of [`load_and_remap_matrix_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct LoadAndRemapMatrixOptions {
+    /// `max_rows_in_memory`: int, `-1` by default.
+    pub max_rows_in_memory: i64,
+}
+
+impl Default for LoadAndRemapMatrixOptions {
+    fn default() -> Self {
+        LoadAndRemapMatrixOptions { max_rows_in_memory: -1 }
+    }
+}
+
+/// `LoadAndRemapMatrix`: A matrix of a checkpoint with its rows and columns in another order.
+#[track_caller]
+pub fn load_and_remap_matrix(
+    ckpt_path: &Output,
+    old_tensor_name: &Output,
+    row_remapping: &Output,
+    col_remapping: &Output,
+    initializing_values: &Output,
+    num_rows: i64,
+    num_cols: i64,
+) -> Output {
+    load_and_remap_matrix_with(
+        ckpt_path,
+        old_tensor_name,
+        row_remapping,
+        col_remapping,
+        initializing_values,
+        num_rows,
+        num_cols,
+        LoadAndRemapMatrixOptions::default(),
+    )
+}
+
+/// [`load_and_remap_matrix()`] with other attributes.
+#[track_caller]
+pub fn load_and_remap_matrix_with(
+    ckpt_path: &Output,
+    old_tensor_name: &Output,
+    row_remapping: &Output,
+    col_remapping: &Output,
+    initializing_values: &Output,
+    num_rows: i64,
+    num_cols: i64,
+    options: LoadAndRemapMatrixOptions,
+) -> Output {
+    ckpt_path
+        .graph()
+        .op("LoadAndRemapMatrix")
+        .input(ckpt_path)
+        .input(old_tensor_name)
+        .input(row_remapping)
+        .input(col_remapping)
+        .input(initializing_values)
+        .attr("num_rows", num_rows)
+        .attr("num_cols", num_cols)
+        .attr("max_rows_in_memory", options.max_rows_in_memory)
+        .output()
 }
 
 /// `MatchingFiles`: The files whose names match one of these patterns, sorted.
@@ -811,6 +957,83 @@ pub fn sharded_filename(basename: &Output, shard: &Output, num_shards: &Output) 
 #[track_caller]
 pub fn sharded_filespec(basename: &Output, num_shards: &Output) -> Output {
     basename.graph().op("ShardedFilespec").input(basename).input(num_shards).output()
+}
+
+/// The outputs of [`skipgram`].
+#[derive(Clone, Debug)]
+pub struct SkipgramOutputs {
+    /// Output `vocab_word`.
+    pub vocab_word: Output,
+    /// Output `vocab_freq`.
+    pub vocab_freq: Output,
+    /// Output `words_per_epoch`.
+    pub words_per_epoch: Output,
+    /// Output `current_epoch`.
+    pub current_epoch: Output,
+    /// Output `total_words_processed`.
+    pub total_words_processed: Output,
+    /// Output `examples`.
+    pub examples: Output,
+    /// Output `labels`.
+    pub labels: Output,
+}
+
+/// The attributes of [`skipgram_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SkipgramOptions {
+    /// `window_size`: int, `5` by default.
+    pub window_size: i64,
+    /// `min_count`: int, `5` by default.
+    pub min_count: i64,
+    /// `subsample`: float, `0.001` by default.
+    pub subsample: f32,
+}
+
+impl Default for SkipgramOptions {
+    fn default() -> Self {
+        SkipgramOptions { window_size: 5, min_count: 5, subsample: 0.001 }
+    }
+}
+
+/// `Skipgram`: Pairs of near words of a text file, and the file's vocabulary.
+#[track_caller]
+pub fn skipgram(g: &Graph, filename: &str, batch_size: i64) -> SkipgramOutputs {
+    skipgram_with(g, filename, batch_size, SkipgramOptions::default())
+}
+
+/// [`skipgram()`] with other attributes.
+#[track_caller]
+pub fn skipgram_with(
+    g: &Graph,
+    filename: &str,
+    batch_size: i64,
+    options: SkipgramOptions,
+) -> SkipgramOutputs {
+    let [
+        vocab_word,
+        vocab_freq,
+        words_per_epoch,
+        current_epoch,
+        total_words_processed,
+        examples,
+        labels,
+    ] = g
+        .op("Skipgram")
+        .attr("filename", filename)
+        .attr("batch_size", batch_size)
+        .attr("window_size", options.window_size)
+        .attr("min_count", options.min_count)
+        .attr("subsample", options.subsample)
+        .split();
+    SkipgramOutputs {
+        vocab_word,
+        vocab_freq,
+        words_per_epoch,
+        current_epoch,
+        total_words_processed,
+        examples,
+        labels,
+    }
 }
 
 /// The attributes of [`summary_writer_with`] that have defaults.

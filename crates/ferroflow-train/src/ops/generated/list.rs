@@ -7,6 +7,35 @@ use crate::output::Output;
 use ferroflow_core::DType;
 use ferroflow_core::PartialShape;
 
+/// `CompositeTensorVariantFromComponents`: The components of a composite tensor as one variant.
+#[track_caller]
+pub fn composite_tensor_variant_from_components(
+    g: &Graph,
+    components: &[Output],
+    metadata: &str,
+) -> Output {
+    g.op("CompositeTensorVariantFromComponents")
+        .list(components)
+        .attr("metadata", metadata)
+        .output()
+}
+
+/// `CompositeTensorVariantToComponents`: The components of a composite tensor.
+#[track_caller]
+pub fn composite_tensor_variant_to_components(
+    encoded: &Output,
+    metadata: &str,
+    tcomponents: &[DType],
+) -> Vec<Output> {
+    encoded
+        .graph()
+        .op("CompositeTensorVariantToComponents")
+        .input(encoded)
+        .attr("metadata", metadata)
+        .attr("Tcomponents", list(tcomponents))
+        .list_outputs()
+}
+
 /// `EmptyTensorList`: A list without elements.
 #[track_caller]
 pub fn empty_tensor_list(

@@ -847,6 +847,63 @@ pub fn ctc_loss_with(
     (loss, gradient)
 }
 
+/// The attributes of [`conv_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct ConvOptions<'a> {
+    /// `explicit_paddings`: list of ints, empty by default.
+    pub explicit_paddings: &'a [i64],
+    /// `data_format`: string, `"CHANNELS_LAST"` by default.
+    pub data_format: &'a str,
+    /// `dilations`: list of ints, empty by default.
+    pub dilations: &'a [i64],
+    /// `batch_dims`: int, `1` by default.
+    pub batch_dims: i64,
+    /// `groups`: int, `1` by default.
+    pub groups: i64,
+}
+
+impl Default for ConvOptions<'_> {
+    fn default() -> Self {
+        ConvOptions {
+            explicit_paddings: &[],
+            data_format: "CHANNELS_LAST",
+            dilations: &[],
+            batch_dims: 1,
+            groups: 1,
+        }
+    }
+}
+
+/// `Conv`: Convolution of images or volumes with filters.
+#[track_caller]
+pub fn conv(input: &Output, filter: &Output, strides: &[i64], padding: &str) -> Output {
+    conv_with(input, filter, strides, padding, ConvOptions::default())
+}
+
+/// [`conv()`] with other attributes.
+#[track_caller]
+pub fn conv_with(
+    input: &Output,
+    filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: ConvOptions<'_>,
+) -> Output {
+    input
+        .graph()
+        .op("Conv")
+        .input(input)
+        .input(filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("explicit_paddings", list(options.explicit_paddings))
+        .attr("data_format", options.data_format)
+        .attr("dilations", list(options.dilations))
+        .attr("batch_dims", options.batch_dims)
+        .attr("groups", options.groups)
+        .output()
+}
+
 /// The attributes of [`conv2d_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct Conv2DOptions<'a> {

@@ -55,6 +55,115 @@ pub fn decode_json_example(json_examples: &Output) -> Output {
     json_examples.graph().op("DecodeJSONExample").input(json_examples).output()
 }
 
+/// The attributes of [`decode_proto_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct DecodeProtoV2Options<'a> {
+    /// `descriptor_source`: string, `"local://"` by default.
+    pub descriptor_source: &'a str,
+    /// `message_format`: string, `"binary"` by default.
+    pub message_format: &'a str,
+    /// `sanitize`: bool, `false` by default.
+    pub sanitize: bool,
+}
+
+impl Default for DecodeProtoV2Options<'_> {
+    fn default() -> Self {
+        DecodeProtoV2Options {
+            descriptor_source: "local://",
+            message_format: "binary",
+            sanitize: false,
+        }
+    }
+}
+
+/// `DecodeProtoV2`: Fields of serialized protocol buffers as tensors.
+///
+/// Returns (`sizes`, `values`).
+#[track_caller]
+pub fn decode_proto_v2(
+    bytes: &Output,
+    message_type: &str,
+    field_names: &[&str],
+    output_types: &[DType],
+) -> (Output, Vec<Output>) {
+    decode_proto_v2_with(
+        bytes,
+        message_type,
+        field_names,
+        output_types,
+        DecodeProtoV2Options::default(),
+    )
+}
+
+/// [`decode_proto_v2()`] with other attributes.
+#[track_caller]
+pub fn decode_proto_v2_with(
+    bytes: &Output,
+    message_type: &str,
+    field_names: &[&str],
+    output_types: &[DType],
+    options: DecodeProtoV2Options<'_>,
+) -> (Output, Vec<Output>) {
+    let mut arguments = bytes
+        .graph()
+        .op("DecodeProtoV2")
+        .input(bytes)
+        .attr("message_type", message_type)
+        .attr("field_names", list(field_names))
+        .attr("output_types", list(output_types))
+        .attr("descriptor_source", options.descriptor_source)
+        .attr("message_format", options.message_format)
+        .attr("sanitize", options.sanitize)
+        .outputs_by_argument();
+    let sizes = arguments.next_output();
+    let values = arguments.next_list();
+    (sizes, values)
+}
+
+/// The attributes of [`encode_proto_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct EncodeProtoOptions<'a> {
+    /// `descriptor_source`: string, `"local://"` by default.
+    pub descriptor_source: &'a str,
+}
+
+impl Default for EncodeProtoOptions<'_> {
+    fn default() -> Self {
+        EncodeProtoOptions { descriptor_source: "local://" }
+    }
+}
+
+/// `EncodeProto`: Serialized protocol buffers of tensors as fields.
+#[track_caller]
+pub fn encode_proto(
+    sizes: &Output,
+    values: &[Output],
+    field_names: &[&str],
+    message_type: &str,
+) -> Output {
+    encode_proto_with(sizes, values, field_names, message_type, EncodeProtoOptions::default())
+}
+
+/// [`encode_proto()`] with other attributes.
+#[track_caller]
+pub fn encode_proto_with(
+    sizes: &Output,
+    values: &[Output],
+    field_names: &[&str],
+    message_type: &str,
+    options: EncodeProtoOptions<'_>,
+) -> Output {
+    sizes
+        .graph()
+        .op("EncodeProto")
+        .input(sizes)
+        .list(values)
+        .attr("field_names", list(field_names))
+        .attr("message_type", message_type)
+        .attr("descriptor_source", options.descriptor_source)
+        .output()
+}
+
 /// The outputs of [`parse_example`].
 #[derive(Clone, Debug)]
 pub struct ParseExampleOutputs {

@@ -204,6 +204,30 @@ pub fn fixed_unigram_candidate_sampler_with(
     (sampled_candidates, true_expected_count, sampled_expected_count)
 }
 
+/// `KMC2ChainInitialization`: An index, picked by a Markov chain that prefers large distances.
+#[track_caller]
+pub fn kmc2_chain_initialization(distances: &Output, seed: &Output) -> Output {
+    distances.graph().op("KMC2ChainInitialization").input(distances).input(seed).output()
+}
+
+/// `KmeansPlusPlusInitialization`: Rows that are far from each other, picked by the k-means++ rule.
+#[track_caller]
+pub fn kmeans_plus_plus_initialization(
+    points: &Output,
+    num_to_sample: &Output,
+    seed: &Output,
+    num_retries_per_sample: &Output,
+) -> Output {
+    points
+        .graph()
+        .op("KmeansPlusPlusInitialization")
+        .input(points)
+        .input(num_to_sample)
+        .input(seed)
+        .input(num_retries_per_sample)
+        .output()
+}
+
 /// The attributes of [`learned_unigram_candidate_sampler_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct LearnedUnigramCandidateSamplerOptions {
@@ -365,6 +389,16 @@ pub fn multinomial_with(
         .attr("seed2", options.seed2)
         .attr("output_dtype", options.output_dtype)
         .output()
+}
+
+/// `NearestNeighbors`: The nearest centers of each point, and the squares of their distances.
+///
+/// Returns (`nearest_center_indices`, `nearest_center_distances`).
+#[track_caller]
+pub fn nearest_neighbors(points: &Output, centers: &Output, k: &Output) -> (Output, Output) {
+    let [nearest_center_indices, nearest_center_distances] =
+        points.graph().op("NearestNeighbors").input(points).input(centers).input(k).split();
+    (nearest_center_indices, nearest_center_distances)
 }
 
 /// The attributes of [`non_deterministic_ints_with`] that have defaults.

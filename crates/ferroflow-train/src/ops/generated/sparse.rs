@@ -102,6 +102,53 @@ pub fn add_sparse_to_tensors_map_with(
         .output()
 }
 
+/// `CSRSparseMatrixComponents`: Row pointers, columns and values of a sparse matrix of a batch.
+///
+/// Returns (`row_ptrs`, `col_inds`, `values`).
+#[track_caller]
+pub fn csr_sparse_matrix_components(
+    csr_sparse_matrix: &Output,
+    index: &Output,
+    type_: DType,
+) -> (Output, Output, Output) {
+    let [row_ptrs, col_inds, values] = csr_sparse_matrix
+        .graph()
+        .op("CSRSparseMatrixComponents")
+        .input(csr_sparse_matrix)
+        .input(index)
+        .attr("type", type_)
+        .split();
+    (row_ptrs, col_inds, values)
+}
+
+/// `CSRSparseMatrixToDense`: The dense form of a sparse matrix.
+#[track_caller]
+pub fn csr_sparse_matrix_to_dense(sparse_input: &Output, type_: DType) -> Output {
+    sparse_input
+        .graph()
+        .op("CSRSparseMatrixToDense")
+        .input(sparse_input)
+        .attr("type", type_)
+        .output()
+}
+
+/// `CSRSparseMatrixToSparseTensor`: The sparse tensor of a sparse matrix by compressed rows.
+///
+/// Returns (`indices`, `values`, `dense_shape`).
+#[track_caller]
+pub fn csr_sparse_matrix_to_sparse_tensor(
+    sparse_matrix: &Output,
+    type_: DType,
+) -> (Output, Output, Output) {
+    let [indices, values, dense_shape] = sparse_matrix
+        .graph()
+        .op("CSRSparseMatrixToSparseTensor")
+        .input(sparse_matrix)
+        .attr("type", type_)
+        .split();
+    (indices, values, dense_shape)
+}
+
 /// The attributes of [`dense_count_sparse_output_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct DenseCountSparseOutputOptions {
@@ -152,6 +199,13 @@ pub fn dense_count_sparse_output_with(
         .attr("maxlength", options.maxlength)
         .split();
     (output_indices, output_values, output_dense_shape)
+}
+
+/// `DenseToCSRSparseMatrix`: A sparse matrix by compressed rows of the elements of a dense one at
+/// `indices`.
+#[track_caller]
+pub fn dense_to_csr_sparse_matrix(dense_input: &Output, indices: &Output) -> Output {
+    dense_input.graph().op("DenseToCSRSparseMatrix").input(dense_input).input(indices).output()
 }
 
 /// The attributes of [`dense_to_dense_set_operation_with`] that have defaults.
@@ -345,6 +399,43 @@ pub fn ragged_count_sparse_output_with(
         .attr("maxlength", options.maxlength)
         .split();
     (output_indices, output_values, output_dense_shape)
+}
+
+/// `RaggedCross`: Every combination of the features of a row, of ragged, sparse and dense inputs.
+///
+/// Returns (`output_values`, `output_row_splits`).
+#[track_caller]
+pub fn ragged_cross(
+    g: &Graph,
+    ragged_values: &[Output],
+    ragged_row_splits: &[Output],
+    sparse_indices: &[Output],
+    sparse_values: &[Output],
+    sparse_shape: &[Output],
+    dense_inputs: &[Output],
+    input_order: &str,
+    hashed_output: bool,
+    num_buckets: i64,
+    hash_key: i64,
+    out_values_type: DType,
+    out_row_splits_type: DType,
+) -> (Output, Output) {
+    let [output_values, output_row_splits] = g
+        .op("RaggedCross")
+        .list(ragged_values)
+        .list(ragged_row_splits)
+        .list(sparse_indices)
+        .list(sparse_values)
+        .list(sparse_shape)
+        .list(dense_inputs)
+        .attr("input_order", input_order)
+        .attr("hashed_output", hashed_output)
+        .attr("num_buckets", num_buckets)
+        .attr("hash_key", hash_key)
+        .attr("out_values_type", out_values_type)
+        .attr("out_row_splits_type", out_row_splits_type)
+        .split();
+    (output_values, output_row_splits)
 }
 
 /// The attributes of [`serialize_many_sparse_with`] that have defaults.
@@ -795,6 +886,172 @@ pub fn sparse_fill_empty_rows_grad(
     (d_values, d_default_value)
 }
 
+/// The attributes of [`sparse_matrix_mat_mul_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SparseMatrixMatMulOptions {
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `adjoint_a`: bool, `false` by default.
+    pub adjoint_a: bool,
+    /// `adjoint_b`: bool, `false` by default.
+    pub adjoint_b: bool,
+    /// `transpose_output`: bool, `false` by default.
+    pub transpose_output: bool,
+    /// `conjugate_output`: bool, `false` by default.
+    pub conjugate_output: bool,
+}
+
+impl Default for SparseMatrixMatMulOptions {
+    fn default() -> Self {
+        SparseMatrixMatMulOptions {
+            transpose_a: false,
+            transpose_b: false,
+            adjoint_a: false,
+            adjoint_b: false,
+            transpose_output: false,
+            conjugate_output: false,
+        }
+    }
+}
+
+/// `SparseMatrixMatMul`: A sparse matrix times a dense one.
+#[track_caller]
+pub fn sparse_matrix_mat_mul(a: &Output, b: &Output) -> Output {
+    sparse_matrix_mat_mul_with(a, b, SparseMatrixMatMulOptions::default())
+}
+
+/// [`sparse_matrix_mat_mul()`] with other attributes.
+#[track_caller]
+pub fn sparse_matrix_mat_mul_with(
+    a: &Output,
+    b: &Output,
+    options: SparseMatrixMatMulOptions,
+) -> Output {
+    a.graph()
+        .op("SparseMatrixMatMul")
+        .input(a)
+        .input(b)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("adjoint_a", options.adjoint_a)
+        .attr("adjoint_b", options.adjoint_b)
+        .attr("transpose_output", options.transpose_output)
+        .attr("conjugate_output", options.conjugate_output)
+        .output()
+}
+
+/// `SparseMatrixNNZ`: How many entries a sparse matrix has.
+#[track_caller]
+pub fn sparse_matrix_nnz(sparse_matrix: &Output) -> Output {
+    sparse_matrix.graph().op("SparseMatrixNNZ").input(sparse_matrix).output()
+}
+
+/// `SparseMatrixOrderingAMD`: An order of rows in which a sparse Cholesky factor has few entries.
+#[track_caller]
+pub fn sparse_matrix_ordering_amd(input: &Output) -> Output {
+    input.graph().op("SparseMatrixOrderingAMD").input(input).output()
+}
+
+/// `SparseMatrixSparseCholesky`: The Cholesky factor of a sparse matrix with permuted rows and
+/// columns.
+#[track_caller]
+pub fn sparse_matrix_sparse_cholesky(input: &Output, permutation: &Output, type_: DType) -> Output {
+    input
+        .graph()
+        .op("SparseMatrixSparseCholesky")
+        .input(input)
+        .input(permutation)
+        .attr("type", type_)
+        .output()
+}
+
+/// The attributes of [`sparse_matrix_sparse_mat_mul_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SparseMatrixSparseMatMulOptions {
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `adjoint_a`: bool, `false` by default.
+    pub adjoint_a: bool,
+    /// `adjoint_b`: bool, `false` by default.
+    pub adjoint_b: bool,
+}
+
+impl Default for SparseMatrixSparseMatMulOptions {
+    fn default() -> Self {
+        SparseMatrixSparseMatMulOptions {
+            transpose_a: false,
+            transpose_b: false,
+            adjoint_a: false,
+            adjoint_b: false,
+        }
+    }
+}
+
+/// `SparseMatrixSparseMatMul`: A product of two sparse matrices.
+#[track_caller]
+pub fn sparse_matrix_sparse_mat_mul(a: &Output, b: &Output, type_: DType) -> Output {
+    sparse_matrix_sparse_mat_mul_with(a, b, type_, SparseMatrixSparseMatMulOptions::default())
+}
+
+/// [`sparse_matrix_sparse_mat_mul()`] with other attributes.
+#[track_caller]
+pub fn sparse_matrix_sparse_mat_mul_with(
+    a: &Output,
+    b: &Output,
+    type_: DType,
+    options: SparseMatrixSparseMatMulOptions,
+) -> Output {
+    a.graph()
+        .op("SparseMatrixSparseMatMul")
+        .input(a)
+        .input(b)
+        .attr("type", type_)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("adjoint_a", options.adjoint_a)
+        .attr("adjoint_b", options.adjoint_b)
+        .output()
+}
+
+/// The attributes of [`sparse_matrix_transpose_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SparseMatrixTransposeOptions {
+    /// `conjugate`: bool, `false` by default.
+    pub conjugate: bool,
+}
+
+impl Default for SparseMatrixTransposeOptions {
+    fn default() -> Self {
+        SparseMatrixTransposeOptions { conjugate: false }
+    }
+}
+
+/// `SparseMatrixTranspose`: Exchanges the rows and columns of a sparse matrix.
+#[track_caller]
+pub fn sparse_matrix_transpose(input: &Output, type_: DType) -> Output {
+    sparse_matrix_transpose_with(input, type_, SparseMatrixTransposeOptions::default())
+}
+
+/// [`sparse_matrix_transpose()`] with other attributes.
+#[track_caller]
+pub fn sparse_matrix_transpose_with(
+    input: &Output,
+    type_: DType,
+    options: SparseMatrixTransposeOptions,
+) -> Output {
+    input
+        .graph()
+        .op("SparseMatrixTranspose")
+        .input(input)
+        .attr("type", type_)
+        .attr("conjugate", options.conjugate)
+        .output()
+}
+
 /// The attributes of [`sparse_reduce_max_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct SparseReduceMaxOptions {
@@ -1236,6 +1493,22 @@ pub fn sparse_tensor_dense_mat_mul_with(
         .input(b)
         .attr("adjoint_a", options.adjoint_a)
         .attr("adjoint_b", options.adjoint_b)
+        .output()
+}
+
+/// `SparseTensorToCSRSparseMatrix`: A sparse matrix by compressed rows, from a sparse tensor.
+#[track_caller]
+pub fn sparse_tensor_to_csr_sparse_matrix(
+    indices: &Output,
+    values: &Output,
+    dense_shape: &Output,
+) -> Output {
+    indices
+        .graph()
+        .op("SparseTensorToCSRSparseMatrix")
+        .input(indices)
+        .input(values)
+        .input(dense_shape)
         .output()
 }
 
