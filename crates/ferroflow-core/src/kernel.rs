@@ -2,7 +2,7 @@
 
 use crate::{
     ComputePool, DType, DeviceInfo, Error, Gpu, InlineScope, Resource, ResourceHandle, Resources,
-    Result, Shape, StepCtx, Tensor, Value, Variable, ensure, err,
+    Result, Shape, StepCtx, StoredVariable, Tensor, Value, ensure, err,
 };
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -217,7 +217,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// The variable behind reference input `i`.
-    pub fn ref_input(&self, i: usize) -> Result<&Arc<Variable>> {
+    pub fn ref_input(&self, i: usize) -> Result<&Arc<StoredVariable>> {
         match self.inputs.get(i) {
             Some(Value::Ref(v)) => Ok(v),
             _ => Err(err!(InvalidArgument, "input {i} is not a reference to a variable")),
@@ -270,7 +270,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// Sets output `i` to a reference.
-    pub fn set_ref(&mut self, i: usize, value: Arc<Variable>) -> Result<()> {
+    pub fn set_ref(&mut self, i: usize, value: Arc<StoredVariable>) -> Result<()> {
         self.set_value(i, Value::Ref(value))
     }
 

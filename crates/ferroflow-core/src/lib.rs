@@ -73,5 +73,5 @@ pub use spin::{Polled, Spin};
 pub use step::{NodeStats, Spawn, StepCtx, StepStats};
 pub use tensor::{Storage, Tensor};
 pub use value::Value;
-pub use variable::Variable;
+pub use variable::StoredVariable;
 pub use variant::{Variant, VariantObject};

@@ -16,7 +16,7 @@ pub trait Resource: Any + Send + Sync {
     fn close(&self) {}
 }
 
-impl Resource for crate::Variable {
+impl Resource for crate::StoredVariable {
     fn describe(&self) -> String {
         format!("variable {} ({})", self.name(), self.dtype())
     }
@@ -181,20 +181,20 @@ fn downcast<T: Resource>(resource: Arc<dyn Resource>) -> Option<Arc<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Code, Tensor, Variable};
+    use crate::{Code, StoredVariable, Tensor};
 
     #[test]
     fn a_second_creation_returns_the_resource_of_the_same_name() {
         let r = Resources::new();
-        let make = || Ok(Variable::new("w", DType::Float, PartialShape::unknown()));
+        let make = || Ok(StoredVariable::new("w", DType::Float, PartialShape::unknown()));
         let a = r.lookup_or_create("ps", "w", make).unwrap();
         let b = r.lookup_or_create("ps", "w", make).unwrap();
         a.assign(Tensor::scalar(1.0f32));
         assert!(b.is_initialized());
         assert!(!r.lookup_or_create("worker", "w", make).unwrap().is_initialized());
         r.clear_container("ps");
-        let e = r.lookup::<Variable>("ps", "w").err().unwrap();
+        let e = r.lookup::<StoredVariable>("ps", "w").err().unwrap();
         assert_eq!(e.code(), Code::NotFound);
-        assert!(r.find::<Variable>("worker", "w").is_some());
+        assert!(r.find::<StoredVariable>("worker", "w").is_some());
     }
 }

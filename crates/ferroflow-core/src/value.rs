@@ -1,6 +1,6 @@
 //! The values on the edges of a running graph.
 
-use crate::{Result, Tensor, Variable, bail};
+use crate::{Result, StoredVariable, Tensor, bail};
 use std::sync::Arc;
 
 /// A value on an edge.
@@ -13,7 +13,7 @@ pub enum Value {
     Tensor(Tensor),
     /// A reference to a variable, as `VariableV2` outputs. A consumer whose argument is not a
     /// reference gets a snapshot instead.
-    Ref(Arc<Variable>),
+    Ref(Arc<StoredVariable>),
     /// The output of a branch that was not taken.
     Dead,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A variable. A read is a snapshot that shares the storage. The next update copies the storage
 /// only if a snapshot still exists.
-pub struct Variable {
+pub struct StoredVariable {
     name: String,
     dtype: DType,
     /// The shape declared in the graph. An assignment without shape validation may give the value
@@ -16,10 +16,10 @@ pub struct Variable {
     value: RwLock<Option<Tensor>>,
 }
 
-impl Variable {
+impl StoredVariable {
     /// An uninitialized variable. Errors contain `name`.
-    pub fn new(name: impl Into<String>, dtype: DType, declared: PartialShape) -> Variable {
-        Variable { name: name.into(), dtype, declared, value: RwLock::new(None) }
+    pub fn new(name: impl Into<String>, dtype: DType, declared: PartialShape) -> StoredVariable {
+        StoredVariable { name: name.into(), dtype, declared, value: RwLock::new(None) }
     }
 
     /// The name that errors contain.
@@ -92,7 +92,7 @@ impl Variable {
         change(&mut self.value.write())
     }
 
-    /// [`Variable::update`] of an initialized variable.
+    /// [`StoredVariable::update`] of an initialized variable.
     pub fn modify<R>(&self, change: impl FnOnce(&mut Tensor) -> Result<R>) -> Result<R> {
         self.update(|slot| match slot {
             Some(value) => change(value),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_does_not_see_later_updates() {
-        let v = Variable::new("v", DType::Float, PartialShape::scalar());
+        let v = StoredVariable::new("v", DType::Float, PartialShape::scalar());
         assert!(v.read().is_err());
         v.assign(Tensor::scalar(1.0f32));
         let before = v.read().unwrap();

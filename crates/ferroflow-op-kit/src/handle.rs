@@ -94,7 +94,7 @@ impl<T: Resource> Drop for Anchor<T> {
 /// tensors existed.
 pub fn ref_handle(container: &str, name: &str) -> Value {
     let texts = [container, name].map(|s| Bytes::copy_from_slice(s.as_bytes()));
-    let handle = Variable::new(name, DType::String, PartialShape::from([2]));
+    let handle = StoredVariable::new(name, DType::String, PartialShape::from([2]));
     handle.assign(Tensor::from_strings([2], texts.to_vec()).expect("two strings fill [2]"));
     Value::Ref(Arc::new(handle))
 }
@@ -185,7 +185,7 @@ fn same_handle(a: &Value, b: &Value) -> bool {
 /// The variable that an input refers to: through a reference, or through a resource handle.
 pub enum Target {
     Ref(usize),
-    Resource(usize, Seen<Variable>),
+    Resource(usize, Seen<StoredVariable>),
 }
 
 impl Target {
@@ -196,7 +196,7 @@ impl Target {
         }
     }
 
-    pub fn get(&self, ctx: &Ctx<'_>) -> Result<Arc<Variable>> {
+    pub fn get(&self, ctx: &Ctx<'_>) -> Result<Arc<StoredVariable>> {
         let variable = match self {
             Target::Ref(i) => ctx.ref_input(*i).cloned()?,
             Target::Resource(i, seen) => {
@@ -209,7 +209,7 @@ impl Target {
     }
 
     /// Passes the reference on to output 0 if the op has such an output.
-    pub fn pass_on(&self, ctx: &mut Ctx<'_>, variable: Arc<Variable>) -> Result<()> {
+    pub fn pass_on(&self, ctx: &mut Ctx<'_>, variable: Arc<StoredVariable>) -> Result<()> {
         match self {
             Target::Ref(_) if ctx.num_outputs() > 0 => ctx.set_ref(0, variable),
             _ => Ok(()),
@@ -220,7 +220,7 @@ impl Target {
 /// Runs `change` on the values of several initialised variables under all their locks. Locks are
 /// taken in order of address, so that two such updates cannot deadlock.
 pub fn modify_all(
-    variables: &[Arc<Variable>],
+    variables: &[Arc<StoredVariable>],
     change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,
 ) -> Result<()> {
     let order = by_address(variables)?;
@@ -228,7 +228,7 @@ pub fn modify_all(
 }
 
 /// The indices of the variables, sorted by address. A variable that occurs twice is an error.
-fn by_address(variables: &[Arc<Variable>]) -> Result<Vec<usize>> {
+fn by_address(variables: &[Arc<StoredVariable>]) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|&i| Arc::as_ptr(&variables[i]));
     for pair in order.windows(2) {
@@ -243,7 +243,7 @@ fn by_address(variables: &[Arc<Variable>]) -> Result<Vec<usize>> {
 }
 
 fn nest(
-    variables: &[Arc<Variable>],
+    variables: &[Arc<StoredVariable>],
     order: &[usize],
     mut held: Vec<(usize, &mut Tensor)>,
     change: &mut dyn FnMut(&mut [&mut Tensor]) -> Result<()>,
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn several_variables_change_together_in_the_order_given() {
         let make = |x: f32| {
-            let v = Variable::new("v", DType::Float, PartialShape::scalar());
+            let v = StoredVariable::new("v", DType::Float, PartialShape::scalar());
             v.assign(Tensor::scalar(x));
             Arc::new(v)
         };
@@ -293,9 +293,9 @@ mod tests {
             name: "v".into(),
             ..Default::default()
         }));
-        let make = || Ok(Variable::new("v", DType::Float, PartialShape::scalar()));
+        let make = || Ok(StoredVariable::new("v", DType::Float, PartialShape::scalar()));
         let held = resources.lookup_or_create("c", "v", make).unwrap();
-        let seen = Seen::<Variable>::new();
+        let seen = Seen::<StoredVariable>::new();
         assert!(Arc::ptr_eq(&seen.find(&resources, &handle).unwrap(), &held));
         assert!(Arc::ptr_eq(&seen.find(&resources, &handle).unwrap(), &held));
         resources.delete("c", "v").unwrap();

@@ -9,7 +9,7 @@ pub use crate::{
 pub use ferroflow_core::{
     AsyncCtx, AsyncKernel, Code, Complex32, Complex64, Ctx, DType, Done, Element, Error,
     InlineScope, Kernel, KernelBox, Movable, Outputs, PartialShape, Resource, ResourceHandle,
-    Resources, Result, Shape, Tensor, Value, Variable, Within, bail, bf16, ensure, err, f16,
+    Resources, Result, Shape, StoredVariable, Tensor, Value, Within, bail, bf16, ensure, err, f16,
 };
 pub use ferroflow_graph::{
     AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GradientScope,

@@ -10,7 +10,7 @@
 
 use ferroflow_core::{
     Ctx, DType, DeviceInfo, InlineScope, KernelBox, NodeInfo, Outputs, PartialShape, Resources,
-    Tensor, Value, Variable, set_compute_threads,
+    StoredVariable, Tensor, Value, set_compute_threads,
 };
 use ferroflow_graph::{
     AttrList, AttrValue, Attrs, Catalog, FunctionInstantiator, KernelInit, NoFunctions,
@@ -158,7 +158,7 @@ fn scalar(x: f32) -> Value {
 }
 
 fn variable(n: usize) -> Value {
-    let v = Variable::new("v", DType::Float, PartialShape::unknown());
+    let v = StoredVariable::new("v", DType::Float, PartialShape::unknown());
     v.assign(Tensor::from_slice([n], &vec![0.5f32; n]).unwrap());
     Value::Ref(Arc::new(v))
 }

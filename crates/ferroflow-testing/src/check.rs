@@ -5,7 +5,7 @@ use crate::on_device::DeviceRun;
 use crate::standalone_step;
 use ferroflow_core::{
     AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, InlineScope, KernelBox, NodeInfo, Outputs,
-    PartialShape, Resources, Result, StepCtx, Tensor, Value, Variable, err,
+    PartialShape, Resources, Result, StepCtx, StoredVariable, Tensor, Value, err,
 };
 use ferroflow_graph::{AttrValue, Attrs, Catalog, KernelInit, NoFunctions, OpDef, ShapeCtx};
 use parking_lot::{Condvar, Mutex};
@@ -51,7 +51,7 @@ impl<'c> Check<'c> {
     }
 
     /// Adds the next input, a reference to a variable.
-    pub fn ref_input(mut self, variable: Arc<Variable>) -> Self {
+    pub fn ref_input(mut self, variable: Arc<StoredVariable>) -> Self {
         self.inputs.push(Value::Ref(variable));
         self
     }

@@ -3,7 +3,7 @@
 use crate::check::{assert_close, execute};
 use crate::standalone_step;
 use ferroflow_core::{
-    DType, DeviceInfo, Gpu, NodeInfo, Resources, Result, Tensor, Value, Variable,
+    DType, DeviceInfo, Gpu, NodeInfo, Resources, Result, StoredVariable, Tensor, Value,
 };
 use ferroflow_graph::{
     Attrs, FunctionInstantiator, GpuPorts, KernelInit, NoFunctions, Node, OpDef, PortType,
@@ -107,9 +107,13 @@ impl DeviceRun {
     }
 }
 
-fn copy_of(variable: &Variable, on_device: bool, gpu: &Arc<dyn Gpu>) -> Result<Arc<Variable>> {
+fn copy_of(
+    variable: &StoredVariable,
+    on_device: bool,
+    gpu: &Arc<dyn Gpu>,
+) -> Result<Arc<StoredVariable>> {
     let declared = variable.declared_shape().clone();
-    let copy = Variable::new(variable.name(), variable.dtype(), declared);
+    let copy = StoredVariable::new(variable.name(), variable.dtype(), declared);
     if let Some(value) = variable.snapshot() {
         copy.assign(if on_device { value.to_device(gpu)? } else { value.deep_copy()? });
     }

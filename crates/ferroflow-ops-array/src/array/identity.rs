@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_reference_stays_a_reference() {
-        let v = Arc::new(Variable::new("v", DType::Float, PartialShape::scalar()));
+        let v = Arc::new(StoredVariable::new("v", DType::Float, PartialShape::scalar()));
         let out = check("DebugGradientRefIdentity").ref_input(v.clone()).run_values().unwrap();
         assert!(matches!(&out[0], Value::Ref(r) if Arc::ptr_eq(r, &v)));
     }

@@ -34,7 +34,7 @@ fn algorithm(ctx: &Ctx<'_>, i: usize) -> Result<i64> {
 /// Takes `calls` calls from the stream in the variable that input 0 names: counter and key, after
 /// an algorithm tag if `tagged`. Returns the stream before that.
 pub(super) fn take(ctx: &Ctx<'_>, tagged: bool, calls: u64) -> Result<Philox> {
-    let variable = ctx.resource::<Variable>(0)?;
+    let variable = ctx.resource::<StoredVariable>(0)?;
     variable.modify(|state| {
         ensure!(
             state.dtype() == DType::Int64,
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn the_variable_moves_on() {
         let resources = Arc::new(Resources::new());
-        let state = Variable::new("rng", DType::Int64, PartialShape::unknown());
+        let state = StoredVariable::new("rng", DType::Int64, PartialShape::unknown());
         state.assign(Tensor::vector(&[11i64, 22, 33]));
         let state = resources.create("c", "rng", state).unwrap();
         let with = |op: &str| -> Check<'static> {

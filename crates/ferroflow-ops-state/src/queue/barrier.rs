@@ -371,7 +371,7 @@ mod tests {
 
     struct Fixture {
         resources: Arc<Resources>,
-        handle: Arc<Variable>,
+        handle: Arc<StoredVariable>,
     }
 
     impl Fixture {

@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_uninitialized_variable_cannot_be_added_to() {
-        let v = Arc::new(Variable::new("v", DType::Float, PartialShape::scalar()));
+        let v = Arc::new(StoredVariable::new("v", DType::Float, PartialShape::scalar()));
         check("AssignAdd")
             .ref_input(v)
             .input(Tensor::scalar(1.0f32))

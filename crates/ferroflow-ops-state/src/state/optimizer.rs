@@ -265,7 +265,7 @@ impl<T: Held, R, const N: usize> Apply<T, R, N> {
 
 impl<T: Held, R: Rule<T::Wide, N> + 'static, const N: usize> Kernel for Apply<T, R, N> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let variables: Vec<Arc<Variable>> =
+        let variables: Vec<Arc<StoredVariable>> =
             self.targets.iter().map(|t| variable(t, ctx)).collect::<Result<_>>()?;
         let (mut scalars, mut gradient, mut indices) = (Vec::new(), None, None);
         for (i, &name) in self.inputs.iter().enumerate() {
@@ -324,7 +324,7 @@ impl<T: Held, R, const N: usize> Apply<T, R, N> {
 }
 
 /// The variable of a target, which must be there and have a value.
-fn variable(target: &Target, ctx: &Ctx<'_>) -> Result<Arc<Variable>> {
+fn variable(target: &Target, ctx: &Ctx<'_>) -> Result<Arc<StoredVariable>> {
     target.get(ctx).map_err(|e| match e.code() {
         Code::NotFound => {
             err!(FailedPrecondition, "Attempting to use uninitialized variables: {}", e.message())

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::sync::Weak;
 
 /// A variable made by VariableV2: apart from one that a resource handle of the same name has.
-struct RefVariable(Arc<Variable>);
+struct RefVariable(Arc<StoredVariable>);
 
 impl Resource for RefVariable {
     fn describe(&self) -> String {
@@ -20,7 +20,7 @@ struct MakeVariable {
     dtype: DType,
     shape: PartialShape,
     /// The variable of the last step, and the state of the session's resources then.
-    last: Mutex<Option<(Weak<Resources>, u64, Weak<Variable>)>>,
+    last: Mutex<Option<(Weak<Resources>, u64, Weak<StoredVariable>)>>,
 }
 
 fn make_variable(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -47,7 +47,7 @@ impl Kernel for MakeVariable {
         let removals = resources.removals();
         let ResourceName { container, name, .. } = &self.name;
         let found = resources.lookup_or_create(container, name, || {
-            let variable = Variable::new(name.clone(), self.dtype, self.shape.clone());
+            let variable = StoredVariable::new(name.clone(), self.dtype, self.shape.clone());
             // Without elements there is nothing to initialise.
             if let Some(shape) = self.shape.known().filter(|s| s.elements() == 0) {
                 variable.assign(Tensor::alloc(self.dtype, shape)?);
@@ -69,7 +69,7 @@ impl Kernel for MakeVariable {
 }
 
 /// A variable that ends with the step, or earlier.
-struct Temporary(Arc<Variable>);
+struct Temporary(Arc<StoredVariable>);
 
 impl Resource for Temporary {
     fn describe(&self) -> String {
@@ -95,7 +95,7 @@ fn temporary(init: &KernelInit<'_>) -> Result<KernelBox> {
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let known = shape.known();
         let known = known.ok_or_else(|| err!(InvalidArgument, "shape {shape} is not known"))?;
-        let variable = Arc::new(Variable::new(name.clone(), dtype, shape.clone()));
+        let variable = Arc::new(StoredVariable::new(name.clone(), dtype, shape.clone()));
         variable.assign(ctx.alloc(dtype, known)?);
         let resources = &ctx.step().step_resources;
         let name = temporary_name(&name, ctx);
@@ -235,11 +235,11 @@ mod tests {
     use super::*;
     use crate::testing::check;
 
-    fn variable(resources: &Arc<Resources>) -> Arc<Variable> {
+    fn variable(resources: &Arc<Resources>) -> Arc<StoredVariable> {
         shaped(resources, 2)
     }
 
-    fn shaped(resources: &Arc<Resources>, size: usize) -> Arc<Variable> {
+    fn shaped(resources: &Arc<Resources>, size: usize) -> Arc<StoredVariable> {
         let made = check("VariableV2")
             .resources(resources)
             .attr("shape", PartialShape::from([size]))

@@ -61,7 +61,7 @@ fn var_handles(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 /// The value of the variable that input `i` names.
-fn read(ctx: &Ctx<'_>, i: usize, seen: &Seen<Variable>, dtype: DType) -> Result<Tensor> {
+fn read(ctx: &Ctx<'_>, i: usize, seen: &Seen<StoredVariable>, dtype: DType) -> Result<Tensor> {
     let input = ctx.input(i)?;
     let found = seen.find(&ctx.step().resources, &Value::Tensor(input.clone()));
     let value = match found {
@@ -101,7 +101,7 @@ fn read_variable(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn read_variables(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let all: Vec<(DType, Seen<Variable>)> =
+    let all: Vec<(DType, Seen<StoredVariable>)> =
         init.dtypes("dtypes")?.into_iter().map(|dtype| (dtype, Seen::new())).collect();
     ensure!(
         all.len() == init.inputs.len(),
@@ -122,7 +122,7 @@ fn read_variables(init: &KernelInit<'_>) -> Result<KernelBox> {
 struct AssignVariable {
     dtype: DType,
     validate_shape: bool,
-    seen: Seen<Variable>,
+    seen: Seen<StoredVariable>,
 }
 
 impl Kernel for AssignVariable {
@@ -144,7 +144,7 @@ impl Kernel for AssignVariable {
                     check_shape(shape.admits(value.shape()), &shape, &value)?;
                 }
                 resources.lookup_or_create(&handle.container, &handle.name, || {
-                    let variable = Variable::new(handle.name.clone(), declared, shape);
+                    let variable = StoredVariable::new(handle.name.clone(), declared, shape);
                     variable.assign(value.clone());
                     Ok(variable)
                 })?
@@ -191,7 +191,7 @@ fn assign_variable(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn is_initialized(_: &KernelInit<'_>) -> Result<KernelBox> {
-    let seen = Seen::<Variable>::new();
+    let seen = Seen::<StoredVariable>::new();
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let handle = ctx.take_value(0)?;
         let found = seen.find(&ctx.step().resources, &handle);

@@ -6,7 +6,7 @@ use crate::testing::{Check, check};
 /// A variable with a value, and how ops get at it.
 pub(crate) struct Held {
     resources: Arc<Resources>,
-    variable: Arc<Variable>,
+    variable: Arc<StoredVariable>,
     handle: Option<Tensor>,
 }
 
@@ -27,7 +27,7 @@ impl Held {
     pub(crate) fn named(resources: &Arc<Resources>, name: &str, value: Tensor) -> Held {
         let variable = resources
             .lookup_or_create("c", name, || {
-                Ok(Variable::new(name, value.dtype(), value.shape().into()))
+                Ok(StoredVariable::new(name, value.dtype(), value.shape().into()))
             })
             .unwrap();
         variable.assign(value);

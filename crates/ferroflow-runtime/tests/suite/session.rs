@@ -204,12 +204,12 @@ fn resources_are_shared_unless_a_session_isolates_itself() {
         TaskSession::new(task.clone(), &graph().constant("x", 1).build(), options).unwrap()
     };
     let (a, b, alone) = (open(false), open(false), open(true));
-    use ferroflow_core::{PartialShape, Variable};
-    let v = Variable::new("v", DType::Int32, PartialShape::scalar());
+    use ferroflow_core::{PartialShape, StoredVariable};
+    let v = StoredVariable::new("v", DType::Int32, PartialShape::scalar());
     a.resources().create("localhost", "v", v).unwrap();
-    assert!(b.resources().find::<Variable>("localhost", "v").is_some());
-    assert!(task.resources.find::<Variable>("localhost", "v").is_some());
-    assert!(alone.resources().find::<Variable>("localhost", "v").is_none());
+    assert!(b.resources().find::<StoredVariable>("localhost", "v").is_some());
+    assert!(task.resources.find::<StoredVariable>("localhost", "v").is_some());
+    assert!(alone.resources().find::<StoredVariable>("localhost", "v").is_none());
 }
 
 #[test]

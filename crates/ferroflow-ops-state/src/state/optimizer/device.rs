@@ -91,7 +91,7 @@ fn text(spec: &Spec, dtype: DType, choice: bool, is_sparse: bool) -> Result<Stri
 
 impl Kernel for ApplyOnDevice {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let variables: Vec<Arc<Variable>> =
+        let variables: Vec<Arc<StoredVariable>> =
             self.targets.iter().map(|t| variable(t, ctx)).collect::<Result<_>>()?;
         let gpu = ctx.gpu()?;
         let (mut args, mut gradient, mut indices) = (Vec::new(), None, None);
