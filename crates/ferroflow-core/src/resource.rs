@@ -8,6 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An object in [`Resources`].
 pub trait Resource: Any + Send + Sync {
+    /// The name of the type in errors.
+    fn type_name() -> &'static str
+    where
+        Self: Sized,
+    {
+        type_name::<Self>().rsplit("::").next().unwrap_or_default()
+    }
+
     /// A description for errors and listings.
     fn describe(&self) -> String;
 
@@ -17,6 +25,10 @@ pub trait Resource: Any + Send + Sync {
 }
 
 impl Resource for crate::StoredVariable {
+    fn type_name() -> &'static str {
+        "Variable"
+    }
+
     fn describe(&self) -> String {
         format!("variable {} ({})", self.name(), self.dtype())
     }
@@ -75,11 +87,7 @@ impl Resources {
     /// The resource. `NotFound` if there is none.
     pub fn lookup<T: Resource>(&self, container: &str, name: &str) -> Result<Arc<T>> {
         self.find(container, name).ok_or_else(|| {
-            err!(
-                NotFound,
-                "Resource {container}/{name}/{} does not exist.",
-                type_name::<T>().rsplit("::").next().unwrap_or_default()
-            )
+            err!(NotFound, "Resource {container}/{name}/{} does not exist.", T::type_name())
         })
     }
 

@@ -241,7 +241,7 @@ impl Link {
         // Dropping an engine waits for other ranks, so drop it outside the lock.
         let engine = self.engine.write().take();
         drop(engine);
-        if !self.is_elastic {
+        if !self.is_elastic.load(Ordering::Relaxed) {
             self.observed.tell();
         }
     }

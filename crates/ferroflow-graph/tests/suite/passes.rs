@@ -198,7 +198,7 @@ proptest! {
         merge_common(&mut merged);
         check_same(&before, &merged, feed);
         let mut all = before.clone();
-        optimize(&mut all, &catalog(), &evaluate);
+        optimize(&mut all, &catalog(), Rewrites::ALL, &evaluate);
         check_same(&before, &all, feed);
         prop_assert!(all.graph.len() <= before.graph.len() + 8);
     }
@@ -281,7 +281,7 @@ fn an_identity_behind_a_switch_stays() {
     ];
     let mut s = step(nodes, &[], &["m:0"], &[]);
     let before = s.graph.len();
-    optimize(&mut s, &catalog(), &evaluate);
+    optimize(&mut s, &catalog(), Rewrites::ALL, &evaluate);
     assert_eq!(s.graph.len(), before);
 }
 
