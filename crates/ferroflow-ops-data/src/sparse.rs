@@ -6,6 +6,7 @@ mod coo;
 mod count;
 mod cross;
 mod csr;
+mod csr_gradient;
 mod csr_math;
 mod dense_math;
 mod fill_empty_rows;
@@ -24,7 +25,9 @@ pub(crate) fn register(c: &mut Catalog) {
     count::register(c);
     cross::register(c);
     csr::register(c);
+
     csr_math::register(c);
+    csr_gradient::register(c);
     dense_math::register(c);
     fill_empty_rows::register(c);
     matmul::register(c);

@@ -1,5 +1,5 @@
-//! The files of saved datasets and snapshots, as TensorFlow writes them: a folder for each run, in it
-//! a folder for each shard, in it files of records. A record is one component of an element.
+//! The files of saved datasets and snapshots, as TensorFlow writes them: a folder for each run, in
+//! it a folder for each shard, in it files of records. A record is one component of an element.
 
 use super::dataset::{ElementTypes, Tuple};
 use crate::io::records::Input;

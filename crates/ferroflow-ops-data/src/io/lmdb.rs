@@ -1,7 +1,7 @@
 //! Reads LMDB databases: the entries of the main database of a file, in order of keys.
 //!
-//! A file is a sequence of pages. The first two describe the database, of which the newer one counts;
-//! the others are the branches and leaves of a tree, or large values.
+//! A file is a sequence of pages. The first two describe the database, of which the newer one
+//! counts; the others are the branches and leaves of a tree, or large values.
 
 use crate::prelude::*;
 use bytes::Bytes;

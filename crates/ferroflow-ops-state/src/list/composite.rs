@@ -66,6 +66,17 @@ pub(crate) fn register(c: &mut Catalog) {
                 Ok(())
             }))
         });
+    c.gradient("CompositeTensorVariantFromComponents", |g, dy| {
+        Ok(g.calls_like("CompositeTensorVariantToComponents", &[dy[0]]))
+    });
+    c.gradient("CompositeTensorVariantToComponents", |g, dy| {
+        let components: Vec<Term<'_>> = dy
+            .iter()
+            .enumerate()
+            .map(|(i, &dy)| if dy.is_none() { g.output(i) } else { dy })
+            .collect();
+        Ok(vec![g.call_like("CompositeTensorVariantFromComponents", &components)])
+    });
 }
 
 #[cfg(test)]

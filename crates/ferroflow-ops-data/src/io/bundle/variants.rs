@@ -1,7 +1,7 @@
 //! Variants in checkpoints: iterators, tensor lists and optionals.
 //!
-//! Each element is stored as the length of its message, the message (a VariantTensorDataProto) and a
-//! checksum of all up to there.
+//! Each element is stored as the length of its message, the message (a VariantTensorDataProto) and
+//! a checksum of all up to there.
 
 use super::masked;
 use crate::prelude::*;
