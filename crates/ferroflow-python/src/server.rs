@@ -13,7 +13,7 @@ use std::time::Duration;
 /// program that embeds this package may have installed another log before.
 fn log_to_stderr() {
     let level = match std::env::var("TF_CPP_MIN_LOG_LEVEL").as_deref() {
-        Ok("0") | Err(_) => "info",
+        Ok("0") | Err(_) => "info,audit=warn",
         Ok("1") => "warn",
         Ok("2") => "error",
         Ok(_) => "off",
