@@ -298,6 +298,41 @@ def run_together(clients, servers):
             stop(client)
 
 
+def null_clients(name, doc, clients, servers, start, more=None):
+    """The benchmark `name`: many clients at the same time, each with a session of its own that runs null steps.
+
+    `servers(args)` is what they use. `start(servers, i)` returns the options of client process `i` of null_client.py,
+    `more(servers)` further figures.
+    """
+    p = parser(doc)
+    p.add_argument("--clients", default=clients)
+    p.add_argument("--seconds", type=float, default=4.0)
+    p.add_argument("--procs", type=int, default=4,
+                   help="client processes; the clients are spread on them")
+    args = parse(p)
+    seconds = 1.5 if args.quick else args.seconds
+    for n in map(int, args.clients.split(",")):
+        with servers(args) as running:
+            procs = min(n, args.procs)
+            shares = [n // procs + (i < n % procs) for i in range(procs)]
+            children = [subprocess.Popen(
+                [sys.executable, os.path.join(HERE, "null_client.py"), *start(running, i),
+                 "--sessions", str(share), "--name", "c%d_%d" % (n, i), "--seconds", str(seconds)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                for i, share in enumerate(shares)]
+            results, cpu = run_together(children, running)
+            steps = sum(r["steps"] for r in results)
+            point = {"clients": n}
+            emit(name, "steps", steps / seconds, "steps/s", "higher", point,
+                 p50_us=median([r["p50"] for r in results]) * 1e6,
+                 p99_us=max(r["p99"] for r in results) * 1e6,
+                 client_cpu_us=sum(r["cpu"] for r in results) / steps * 1e6,
+                 **(more(running) if more else {}))
+            emit(name, "server_cpu", cpu / steps * 1e6, "us", "lower", point)
+            emit(name, "errors", sum(r["errors"] for r in results), "errors", "lower", point,
+                 first=[e for r in results for e in r["first_error"]][:1])
+
+
 def train_together(args, model, mode, batch, seconds):
     """Runs two replicas of train_client.py, one for each worker of a cluster of --server-cmd. Returns the report of the
     first to end, with the global steps/s of both and the CPU time of servers and clients per step."""

@@ -336,6 +336,13 @@ def set_number(process_set):
     return number
 
 
+def gradient_options(op, gradient_predivide_factor, **others):
+    """The options of a reduction of gradients, as keyword arguments."""
+    if gradient_predivide_factor != 1.0 and op != Average:
+        raise ValueError("gradient_predivide_factor needs op == Average")
+    return dict(others, op=op, gradient_predivide_factor=gradient_predivide_factor)
+
+
 # Unnamed tensors get these many different names. Reused names are negotiated faster.
 _NAMES = 4096
 

@@ -297,8 +297,8 @@ class _Container:
         return copy.deepcopy(self._items, memo)
 
 
-class RepeatedScalarContainer(_Container):
-    """A repeated field of scalars."""
+class _Repeated(_Container):
+    """A repeated field, as a list."""
 
     __slots__ = ()
     __hash__ = None
@@ -306,6 +306,37 @@ class RepeatedScalarContainer(_Container):
     def __init__(self, field, owner):
         super().__init__(field, owner)
         self._items = []
+
+    def remove(self, value):
+        self._items.remove(value)
+
+    def pop(self, index=-1):
+        return self._items.pop(index)
+
+    def sort(self, key=None, reverse=False):
+        self._items.sort(key=key, reverse=reverse)
+
+    def reverse(self):
+        self._items.reverse()
+
+    def __getitem__(self, index):
+        return self._items[index]
+
+    def __delitem__(self, index):
+        del self._items[index]
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def __eq__(self, other):
+        return self._items == list(other) if hasattr(other, "__iter__") else False
+
+
+class RepeatedScalarContainer(_Repeated):
+    """A repeated field of scalars."""
+
+    __slots__ = ()
+    __hash__ = None
 
     def append(self, value):
         self._items.append(_checked(self._field, value))
@@ -323,26 +354,11 @@ class RepeatedScalarContainer(_Container):
         self._items.insert(index, _checked(self._field, value))
         self._owner._touch(self._field)
 
-    def remove(self, value):
-        self._items.remove(value)
-
-    def pop(self, index=-1):
-        return self._items.pop(index)
-
-    def sort(self, key=None, reverse=False):
-        self._items.sort(key=key, reverse=reverse)
-
-    def reverse(self):
-        self._items.reverse()
-
     def index(self, *args):
         return self._items.index(*args)
 
     def count(self, value):
         return self._items.count(value)
-
-    def __getitem__(self, index):
-        return self._items[index]
 
     def __setitem__(self, index, value):
         if isinstance(index, slice):
@@ -351,28 +367,15 @@ class RepeatedScalarContainer(_Container):
             self._items[index] = _checked(self._field, value)
         self._owner._touch(self._field)
 
-    def __delitem__(self, index):
-        del self._items[index]
-
-    def __iter__(self):
-        return iter(self._items)
-
     def __contains__(self, value):
         return value in self._items
 
-    def __eq__(self, other):
-        return self._items == list(other) if hasattr(other, "__iter__") else False
 
-
-class RepeatedCompositeContainer(_Container):
+class RepeatedCompositeContainer(_Repeated):
     """A repeated field of messages."""
 
     __slots__ = ()
     __hash__ = None
-
-    def __init__(self, field, owner):
-        super().__init__(field, owner)
-        self._items = []
 
     def add(self, **values):
         item = message_class(self._field.type_name)(**values)
@@ -394,30 +397,6 @@ class RepeatedCompositeContainer(_Container):
             self.append(message)
 
     MergeFrom = extend
-
-    def remove(self, message):
-        self._items.remove(message)
-
-    def pop(self, index=-1):
-        return self._items.pop(index)
-
-    def sort(self, key=None, reverse=False):
-        self._items.sort(key=key, reverse=reverse)
-
-    def reverse(self):
-        self._items.reverse()
-
-    def __getitem__(self, index):
-        return self._items[index]
-
-    def __delitem__(self, index):
-        del self._items[index]
-
-    def __iter__(self):
-        return iter(self._items)
-
-    def __eq__(self, other):
-        return self._items == list(other) if hasattr(other, "__iter__") else False
 
 
 class _Map(_Container):

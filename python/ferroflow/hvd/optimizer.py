@@ -50,14 +50,10 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
                          num_groups=0, groups=None, process_set=global_process_set,
                          scale_local_gradients=True):
     """Wraps an optimizer, so that it averages gradients over all ranks before it applies them."""
-    if gradient_predivide_factor != 1.0 and op != core.Average:
-        raise ValueError("gradient_predivide_factor needs op == Average")
+    options = core.gradient_options(
+        op, gradient_predivide_factor, compression=compression, sparse_as_dense=sparse_as_dense,
+        process_set=process_set, scale_local_gradients=scale_local_gradients)
     if not isinstance(optimizer, tf.train.Optimizer):
         raise ValueError(f"expected an optimizer of tf.train, not {type(optimizer).__name__}")
-    options = {
-        "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
-        "gradient_predivide_factor": gradient_predivide_factor, "process_set": process_set,
-        "scale_local_gradients": scale_local_gradients,
-    }
     return _DistributedOptimizer(optimizer, name, use_locking, options, backward_passes_per_step,
                                  average_aggregated_gradients)

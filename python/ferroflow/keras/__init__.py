@@ -26,14 +26,10 @@ def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse=""
                          num_groups=0, groups=None, process_set=global_process_set,
                          scale_local_gradients=True):
     """Makes an optimizer average gradients over all ranks before it applies them."""
-    if gradient_predivide_factor != 1.0 and op != core.Average:
-        raise ValueError("gradient_predivide_factor needs op == Average")
-    options = {
-        "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
-        "gradient_predivide_factor": gradient_predivide_factor, "num_groups": num_groups,
-        "groups": groups, "process_set": process_set,
-        "scale_local_gradients": scale_local_gradients,
-    }
+    options = core.gradient_options(
+        op, gradient_predivide_factor, compression=compression, sparse_as_dense=sparse_as_dense,
+        num_groups=num_groups, groups=groups, process_set=process_set,
+        scale_local_gradients=scale_local_gradients)
     return wrap(optimizer, options, backward_passes_per_step, average_aggregated_gradients)
 
 

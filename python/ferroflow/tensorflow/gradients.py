@@ -168,14 +168,10 @@ def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
                             gradient_predivide_factor=1.0, num_groups=0, groups=None,
                             process_set=global_process_set, scale_local_gradients=True):
     """A tape whose `gradient()` returns the gradients over all ranks."""
-    if gradient_predivide_factor != 1.0 and op != core.Average:
-        raise ValueError("gradient_predivide_factor needs op == Average")
-    options = {
-        "compression": compression, "op": op, "sparse_as_dense": sparse_as_dense,
-        "gradient_predivide_factor": gradient_predivide_factor, "num_groups": num_groups,
-        "groups": groups, "process_set": process_set,
-        "scale_local_gradients": scale_local_gradients,
-    }
+    options = core.gradient_options(
+        op, gradient_predivide_factor, compression=compression, sparse_as_dense=sparse_as_dense,
+        num_groups=num_groups, groups=groups, process_set=process_set,
+        scale_local_gradients=scale_local_gradients)
     cls = type(gradtape.__class__.__name__, (_DistributedGradientTape, gradtape.__class__), {})
     made = cls.__new__(cls)
     _DistributedGradientTape.__init__(made, gradtape, options)

@@ -111,17 +111,22 @@ def sparse_softmax_cross_entropy_with_logits(labels=None, logits=None, name=None
             return math_ops.cast(cost, dtypes.float16) if half else cost
 
 
+def _of_one_shape(logits, labels):
+    logits = convert(logits, name="logits")
+    labels = convert(labels, name="labels")
+    try:
+        labels.get_shape().assert_is_compatible_with(logits.get_shape())
+    except ValueError:
+        raise ValueError("`logits` and `labels` must have the same shape, received (%s vs %s)."
+                         % (logits.get_shape(), labels.get_shape())) from None
+    return logits, labels
+
+
 @export("nn.sigmoid_cross_entropy_with_logits")
 def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
     _check_arguments("sigmoid_cross_entropy_with_logits", labels, logits)
     with ops.name_scope(name, "logistic_loss", [logits, labels]) as scope:
-        logits = convert(logits, name="logits")
-        labels = convert(labels, name="labels")
-        try:
-            labels.get_shape().assert_is_compatible_with(logits.get_shape())
-        except ValueError:
-            raise ValueError("`logits` and `labels` must have the same shape, received (%s vs %s)."
-                             % (logits.get_shape(), labels.get_shape())) from None
+        logits, labels = _of_one_shape(logits, labels)
         # max(x, 0) - x * z + log(1 + exp(-abs(x))), which overflows nowhere
         zeros = array_ops.zeros_like(logits, dtype=logits.dtype)
         positive = logits >= zeros
@@ -136,13 +141,7 @@ def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None
                                        targets=None):
     labels = deprecated_alias("labels", labels, "targets", targets)
     with ops.name_scope(name, "logistic_loss", [logits, labels]) as scope:
-        logits = convert(logits, name="logits")
-        labels = convert(labels, name="labels")
-        try:
-            labels.get_shape().assert_is_compatible_with(logits.get_shape())
-        except ValueError:
-            raise ValueError("`logits` and `labels` must have the same shape, received (%s vs %s)."
-                             % (logits.get_shape(), labels.get_shape())) from None
+        logits, labels = _of_one_shape(logits, labels)
         weight = 1 + (pos_weight - 1) * labels
         return math_ops.add(
             (1 - labels) * logits,

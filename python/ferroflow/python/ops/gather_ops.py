@@ -48,24 +48,22 @@ def batch_gather(params, indices, name=None):
 
 @export("where")
 def where(condition, x=None, y=None, name=None):
-    if x is None and y is None:
-        with ops.name_scope(name, "Where", [condition]) as scope:
-            condition = convert(condition, preferred_dtype=dtypes.bool, name="condition")
-            return gen_ops.Where(condition, name=scope)
-    if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
-    return gen_ops.Select(condition, x, y, name=name)
+    return _where(gen_ops.Select, condition, x, y, name)
 
 
 @export("where_v2")
 def where_v2(condition, x=None, y=None, name=None):
+    return _where(gen_ops.SelectV2, condition, x, y, name)
+
+
+def _where(select, condition, x, y, name):
     if x is None and y is None:
         with ops.name_scope(name, "Where", [condition]) as scope:
             condition = convert(condition, preferred_dtype=dtypes.bool, name="condition")
             return gen_ops.Where(condition, name=scope)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
-    return gen_ops.SelectV2(condition, x, y, name=name)
+    return select(condition, x, y, name=name)
 
 
 @export("boolean_mask")

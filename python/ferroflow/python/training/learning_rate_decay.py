@@ -16,16 +16,20 @@ def _need_step(global_step, what):
         raise ValueError("global_step is required for %s." % what)
 
 
+def _decay(learning_rate, global_step, decay_steps, decay_rate, staircase):
+    """The initial rate, the decay rate, and the progress as a number of `decay_steps`."""
+    rate = ops.convert_to_tensor(learning_rate, name="initial_learning_rate")
+    steps = math_ops.cast(decay_steps, rate.dtype)
+    decay = math_ops.cast(decay_rate, rate.dtype)
+    p = math_ops.cast(global_step, rate.dtype) / steps
+    return rate, decay, math_ops.floor(p) if staircase else p
+
+
 @export("train.exponential_decay")
 def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                       name=None):
     with ops.name_scope(name, "ExponentialDecay") as scope:
-        rate = ops.convert_to_tensor(learning_rate, name="initial_learning_rate")
-        steps = math_ops.cast(decay_steps, rate.dtype)
-        decay = math_ops.cast(decay_rate, rate.dtype)
-        p = math_ops.cast(global_step, rate.dtype) / steps
-        if staircase:
-            p = math_ops.floor(p)
+        rate, decay, p = _decay(learning_rate, global_step, decay_steps, decay_rate, staircase)
         return gen_ops.Mul(rate, math_ops.pow(decay, p), name=scope)
 
 
@@ -86,12 +90,7 @@ def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, stair
 def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                        name=None):
     with ops.name_scope(name, "InverseTimeDecay") as scope:
-        rate = ops.convert_to_tensor(learning_rate, name="initial_learning_rate")
-        steps = math_ops.cast(decay_steps, rate.dtype)
-        decay = math_ops.cast(decay_rate, rate.dtype)
-        p = math_ops.cast(global_step, rate.dtype) / steps
-        if staircase:
-            p = math_ops.floor(p)
+        rate, decay, p = _decay(learning_rate, global_step, decay_steps, decay_rate, staircase)
         one = math_ops.cast(constant_op.constant(1), rate.dtype)
         return math_ops.divide(rate, math_ops.add(one, gen_ops.Mul(decay, p)), name=scope)
 

@@ -31,7 +31,7 @@ def _seeds(seed):
         return seed, array_ops.where_v2(both_zero, constant_op.constant(2**31 - 1, dtype=dtypes.int64), seed2, name=scope)
 
 
-class DatasetV2:
+class DatasetV2(structure.Typed):
     """Elements of one structure, made by an operation of the graph."""
 
     def __init__(self, variant_tensor, element, options=None):
@@ -51,18 +51,6 @@ class DatasetV2:
         from ferroflow.python.framework import tensor_spec
 
         return nest.map_structure(lambda leaf: tensor_spec.TensorSpec(leaf.flat_shape, leaf.flat_type), self._element)
-
-    @property
-    def output_types(self):
-        return nest.map_structure(lambda leaf: leaf.types, self._element)
-
-    @property
-    def output_shapes(self):
-        return nest.map_structure(lambda leaf: leaf.shapes, self._element)
-
-    @property
-    def output_classes(self):
-        return nest.map_structure(lambda leaf: leaf.classes, self._element)
 
     def __repr__(self):
         return "<%s shapes: %s, types: %s>" % (type(self).__name__, self.output_shapes, self.output_types)

@@ -13,8 +13,6 @@ def _attrs(element, **more):
     return dict(more, output_types=structure.flat_types(element), output_shapes=structure.flat_shapes(element))
 
 
-
-
 def one_shot(dataset):
     """An iterator whose dataset is a function, so that it needs no initializer."""
     graph = ops.get_default_graph()
@@ -44,7 +42,7 @@ def initializable(dataset, shared_name=None):
         return Iterator(resource, initializer, dataset._element)
 
 
-class Iterator:
+class Iterator(structure.Typed):
     """Gives the next element of a dataset in each step."""
 
     def __init__(self, iterator_resource, initializer, element):
@@ -103,24 +101,6 @@ class Iterator:
         if name is None:
             return self._string_handle
         return ops.apply_op("IteratorToStringHandle", name, [self._iterator_resource]).outputs[0]
-
-    @property
-    def output_types(self):
-        from ferroflow.python.data.util import nest
-
-        return nest.map_structure(lambda leaf: leaf.types, self._element)
-
-    @property
-    def output_shapes(self):
-        from ferroflow.python.data.util import nest
-
-        return nest.map_structure(lambda leaf: leaf.shapes, self._element)
-
-    @property
-    def output_classes(self):
-        from ferroflow.python.data.util import nest
-
-        return nest.map_structure(lambda leaf: leaf.classes, self._element)
 
 
 def _covers(general, special):

@@ -4,6 +4,14 @@ from ferroflow.python.framework import dtypes, ops, sparse_tensor, tensor_shape
 from ferroflow.python.data.util import nest
 
 
+class Typed:
+    """Something with elements of the structure `self._element`: a dataset or an iterator."""
+
+    output_types = property(lambda self: nest.map_structure(lambda leaf: leaf.types, self._element))
+    output_shapes = property(lambda self: nest.map_structure(lambda leaf: leaf.shapes, self._element))
+    output_classes = property(lambda self: nest.map_structure(lambda leaf: leaf.classes, self._element))
+
+
 class TensorLeaf:
     """A tensor in an element."""
 
