@@ -21,8 +21,8 @@ def diagram(function):
 def overview():
     p = Picture(760, 300, "A client opens a session on a worker; variables live on a parameter server")
     p.frame(220, 20, 520, 260, "cluster")
-    p.box(24, 70, 150, 62, "client", "client", ["TensorFlow or Rust"])
-    p.box(24, 170, 150, 62, "client", "client", ["TensorFlow or Rust"])
+    p.box(24, 70, 150, 62, "client", "client", ["Python or Rust"])
+    p.box(24, 170, 150, 62, "client", "client", ["Python or Rust"])
     p.box(290, 64, 180, 74, "worker", "worker 0", ["master + worker service"])
     p.box(290, 164, 180, 74, "worker", "worker 1", ["master + worker service"])
     p.box(570, 108, 150, 86, "ps", "ps 0", ["variables", "optimizer"])
