@@ -1,0 +1,684 @@
+"""Attacks on a server and on ranks, from outside: each is reported as broken or held.
+
+    pip install grpcio
+    python conformance/attacks.py target/release/ferroflow            # all
+    python conformance/attacks.py target/release/ferroflow --only fifo
+
+Each attack starts its own processes of the given command on loopback.  Some attackers are another user of the host, so
+the script needs root.  Exit status: 0 if every attack was held.  Flags that limit a server are given if the command knows
+them, so that a build without them can be attacked in the same way.
+"""
+
+import argparse
+import multiprocessing
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+os.environ.update(NO_PROXY="*", no_proxy="*", GRPC_ENABLE_FORK_SUPPORT="0")
+
+import grpc
+# Imported now: another user may not be able to read the packages, and gRPC imports some when it first connects.
+import copy, grpc._channel, grpc._grpcio_metadata, logging  # noqa: E401,F401
+
+NOBODY = 65534
+TASK = "/job:worker/replica:0/task:0"
+MARK = 0x5ec7e75ec7e75ec7
+SECRET = b"the secret of the victim, which nobody else may see"
+
+
+class Broken(Exception):
+    """The attack had an effect."""
+
+
+# ------------------------------------------------------------------ processes
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """A server on loopback, of task 0 of a job."""
+
+    def __init__(self, program, *flags, job="worker", ports=None):
+        ports = ports or {job: free_port()}
+        self.port, cluster = ports[job], ";".join("%s=127.0.0.1:%d" % task for task in ports.items())
+        words = [program, "server", "--cluster", cluster, "--job", job, "--task", "0", *flags]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.pid = self.process.pid
+        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        if not ready or not self.process.stdout.readline().startswith(b"ready "):
+            raise RuntimeError("the server did not start")
+
+    def memory(self, field="VmRSS"):
+        with open("/proc/%d/status" % self.pid) as status:
+            return next(int(line.split()[1]) << 10 for line in status if line.startswith(field + ":"))
+
+    def ended(self, seconds):
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def known(program, *flags):
+    """The flags, if the command knows them."""
+    usage = subprocess.run([program, "server", "--help"], capture_output=True, text=True).stdout
+    return flags if flags[0] in usage else ()
+
+
+def as_user(uid, function, *args, seconds=60):
+    """Calls a function in a process of a user.  Returns its value, or the error that it raised."""
+    here, there = multiprocessing.Pipe(False)
+
+    def work():
+        try:
+            if uid:
+                os.setgroups([])
+                os.setgid(uid)
+                os.setuid(uid)
+            there.send((True, function(*args)))
+        except BaseException as e:  # The answer of the server is an exception here.
+            details = e.details() if isinstance(e, grpc.RpcError) else e
+            there.send((False, "%s: %s" % (type(e).__name__, details)))
+        os._exit(0)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    there.close()
+    try:
+        return here.recv() if here.poll(seconds) else (False, "no answer after %d s" % seconds)
+    except EOFError:
+        return (False, "the process ended")
+    finally:
+        process.kill()
+        process.join()
+
+
+# ------------------------------------------------------------------ clients
+
+
+def field(number, value):
+    """A field of a message: a number, a text, or bytes."""
+    if isinstance(value, int):
+        return number_bytes(number << 3) + number_bytes(value)
+    value = value.encode() if isinstance(value, str) else value
+    return number_bytes(number << 3 | 2) + number_bytes(len(value)) + value
+
+
+def number_bytes(value):
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def number_of(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields(data):
+    """The fields of a message: numbers, or bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = number_of(data, at)
+        if tag & 7 == 0:
+            value, at = number_of(data, at)
+        else:
+            size, at = number_of(data, at) if tag & 7 == 2 else ({1: 8, 5: 4}[tag & 7], at)
+            value, at = data[at:at + size], at + size
+        yield tag >> 3, value
+
+
+def first(data, number):
+    return next((value for n, value in fields(data) if n == number), b"")
+
+
+class Client:
+    """Calls of the services, without TensorFlow."""
+
+    def __init__(self, port, seconds=10):
+        options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        self.channel, self.seconds = grpc.insecure_channel("127.0.0.1:%d" % port, options=options), seconds
+
+    def call(self, method, request=b""):
+        return self.channel.unary_unary("/tensorflow." + method)(request, timeout=self.seconds)
+
+    def open(self, graph):
+        return first(self.call("MasterService/CreateSession", field(1, graph.proto)), 1)
+
+    def run(self, session, fetch="", target=""):
+        """Runs a step.  Returns the message of the tensor that it fetches."""
+        words = [field(3, fetch)] if fetch else [field(4, target)]
+        answer = self.call("MasterService/RunStep", field(1, session) + b"".join(words))
+        return first(first(answer, 1), 2)
+
+    def close(self, session):
+        self.call("MasterService/CloseSession", field(1, session))
+
+    def seven(self):
+        """Opens a session and runs a step."""
+        return first(self.run(self.open(Graph().const("x", INT64, struct.pack("<q", 7))), fetch="x:0"), 4)
+
+
+# Numbers of TensorFlow's types.
+INT32, STRING, INT64, BOOL = 3, 7, 9, 10
+
+
+class Graph:
+    """A GraphDef, built node by node."""
+
+    def __init__(self):
+        self.proto = field(4, field(1, 987))
+
+    def op(self, name, op, *inputs, device="", **attrs):
+        node = field(1, name) + field(2, op) + b"".join(field(3, i) for i in inputs) + field(4, device)
+        for key, value in attrs.items():
+            # A bool, a type, or a tensor.
+            value = field(5, int(value)) if isinstance(value, bool) else field(6, value) if isinstance(value, int) else field(8, value)
+            node += field(5, field(1, key) + field(2, value))
+        self.proto += field(1, node)
+        return self
+
+    def const(self, name, dtype, content, *dims):
+        shape = field(2, b"".join(field(2, field(1, dim)) for dim in dims))
+        value = field(8, content) if dtype == STRING else field(4, content)
+        return self.op(name, "Const", dtype=dtype, value=field(1, dtype) + shape + value)
+
+
+def read_file(port, path):
+    client, graph = Client(port), Graph().const("name", STRING, path).op("read", "ReadFile", "name")
+    return client.run(client.open(graph), fetch="read:0")
+
+
+def write_file(port, path):
+    graph = Graph().const("name", STRING, path).const("text", STRING, "owned").op("write", "WriteFile", "name", "text")
+    client = Client(port)
+    client.run(client.open(graph), target="write")
+
+
+class Link:
+    """A connection on which tasks send each other values, as a hostile peer speaks it."""
+
+    def __init__(self, port, memory=("", 0, 0), is_local=False):
+        offer = dict(fields(first(Client(port).call("WorkerService/GetStatus"), 7001)))
+        text = lambda t: struct.pack("<H", len(t)) + t.encode()
+        hello = struct.pack("<IB", offer[1], 0) + offer[2] + text("/job:worker/replica:0/task:9") + text(memory[0])
+        hello += struct.pack("<QQ", memory[1], memory[2]) + struct.pack("<IQ", 1, 4711)
+        if is_local:
+            # Names of the abstract namespace begin with a zero.
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(10)
+            self.socket.connect(offer[3] if offer[3].startswith(b"\0") else b"\0" + offer[3])
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self.socket.sendall(b"FERROFLW" + struct.pack("<I", len(hello)) + hello)
+        head = self.exactly(12)
+        answer = self.exactly(struct.unpack("<I", head[8:])[0])
+        if answer[0] != 1:
+            raise PermissionError(answer[2:].decode(errors="replace"))
+        self.takes_blocks = bool(answer[1])
+
+    def exactly(self, count):
+        data = b""
+        while len(data) < count:
+            more = self.socket.recv(count - len(data))
+            if not more:
+                raise ConnectionError("closed")
+            data += more
+        return data
+
+    def frame(self, kind, payload, dims, rest=b""):
+        """The head of a float tensor for step 1."""
+        name = b"/job:worker/replica:0/task:9/device:CPU:0;0000000000001267;" + TASK.encode() + b"/device:CPU:0;x;0:0"
+        head = struct.pack("<BBBBIQq", kind, 1, len(dims), 0, len(name), payload, 1)
+        self.socket.sendall(head + struct.pack("<%dQ" % len(dims), *dims) + name + rest)
+
+
+# ------------------------------------------------------------------ attacks
+
+
+def other_user_reads_a_file(program, folder):
+    """Another user of the host reads a file of the server's user through a graph."""
+    path = os.path.join(folder, "secret")
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(SECRET)
+    with Server(program) as server:
+        worked, value = as_user(NOBODY, read_file, server.port, path)
+        if worked and SECRET in value:
+            raise Broken("it read the file")
+        return value
+
+
+def other_user_writes_a_file(program, folder):
+    """Another user of the host writes a file as the server's user."""
+    path = os.path.join(folder, "written")
+    with Server(program) as server:
+        worked, value = as_user(NOBODY, write_file, server.port, path)
+        if os.path.exists(path):
+            raise Broken("it wrote the file")
+        return value
+
+
+def client_leaves_the_allowed_folder(program, folder):
+    """A client reads a file outside of --file-root: by its name, and through a link."""
+    inside, secret = os.path.join(folder, "inside"), os.path.join(folder, "secret")
+    os.mkdir(inside)
+    with open(secret, "wb") as file:
+        file.write(SECRET)
+    os.symlink(secret, os.path.join(inside, "link"))
+    with Server(program, *known(program, "--file-root", inside)) as server:
+        for path in (secret, os.path.join(inside, "..", "secret"), os.path.join(inside, "link")):
+            worked, value = as_user(0, read_file, server.port, path)
+            if worked and SECRET in value:
+                raise Broken("it read " + path)
+        return value
+
+
+def _stuck_readers(server, folder):
+    """Steps that read a FIFO without a writer."""
+    fifo = os.path.join(folder, "fifo")
+    os.mkfifo(fifo)
+    readers = [threading.Thread(target=as_user, args=(0, read_file, server.port, fifo), kwargs={"seconds": 8}, daemon=True)
+               for _ in range(6)]
+    for reader in readers:
+        reader.start()
+    time.sleep(5)
+
+
+def fifo_freezes_the_server(program, folder):
+    """Steps that read a FIFO keep another client from its answer."""
+    with Server(program) as server:
+        _stuck_readers(server, folder)
+        worked, value = as_user(0, lambda: Client(server.port, 15).seven())
+        if not worked:
+            raise Broken("another client: " + value.split("\n")[0])
+        return "another client got its answer"
+
+
+def fifo_keeps_the_server_from_ending(program, folder):
+    """A server with a step that reads a FIFO does not end after SIGTERM."""
+    with Server(program) as server:
+        _stuck_readers(server, folder)
+        server.process.send_signal(signal.SIGTERM)
+        began = time.time()
+        if server.ended(45) is None:
+            raise Broken("it still runs 45 s after SIGTERM")
+        return "it ended after %.1f s" % (time.time() - began)
+
+
+def _bus_error(port, path):
+    mark, length = 0x1234567890abcdef, (2 << 20) + (1 << 20)
+    with open(path, "wb") as file:
+        file.truncate(length)
+        file.seek(4096)
+        file.write(struct.pack("<Q", mark))
+    link = Link(port, (path, length, mark), is_local=True)
+    if not link.takes_blocks:
+        return "it does not map the file"
+    os.truncate(path, 0)
+    link.frame(4, 4096, [1024], struct.pack("<QI", 2 << 20, 0))
+    time.sleep(2)
+    return "it mapped the file"
+
+
+def other_user_truncates_shared_memory(program, folder):
+    """Another user offers a file as shared memory, and truncates it: the server dies of SIGBUS."""
+    place = os.path.join(folder, "shared")
+    os.mkdir(place)
+    os.chown(place, NOBODY, NOBODY)
+    os.chmod(folder, 0o755)
+    with Server(program) as server:
+        value = as_user(NOBODY, _bus_error, server.port, os.path.join(place, "memory"))[1]
+        code = server.ended(3)
+        if code is not None:
+            raise Broken("the server ended with %s" % code)
+        # The same from a process of the server's own user, which may connect.
+        value = as_user(0, _bus_error, server.port, os.path.join(place, "memory0"))[1]
+        code = server.ended(3)
+        if code is not None:
+            raise Broken("the server ended with %s" % code)
+        return value
+
+
+def _fill(port):
+    """A victim: a step with large values full of a secret, which are freed."""
+    graph = Graph().const("value", INT64, struct.pack("<Q", MARK)).const("shape", INT32, struct.pack("<i", 1 << 18), 1)
+    graph.op("fill", "Fill", "shape", "value", T=INT64, index_type=INT32)
+    client = Client(port)
+    session = client.open(graph)
+    for _ in range(8):
+        client.run(session, target="fill")
+    client.close(session)
+
+
+def _empty(port, dtype, elements):
+    graph = Graph().const("shape", INT32, struct.pack("<i", elements), 1).op("empty", "Empty", "shape", dtype=dtype, init=False)
+    client = Client(port)
+    session = client.open(graph)
+    return [first(client.run(session, fetch="empty:0"), 4) for _ in range(8)]
+
+
+def memory_of_another_session(program, folder):
+    """A client reads memory that another client's step has freed."""
+    with Server(program) as server:
+        for _ in range(4):
+            as_user(0, _fill, server.port)
+            worked, values = as_user(0, _empty, server.port, INT64, 1 << 18)
+            if worked and any(struct.pack("<Q", MARK) in value for value in values):
+                raise Broken("the values of another session are in it")
+        return "nothing of the other session" if worked else values
+
+
+def bools_that_are_neither_true_nor_false(program, folder):
+    """A bool tensor of a client has bytes that are neither 0 nor 1."""
+    with Server(program) as server:
+        for _ in range(4):
+            as_user(0, _fill, server.port)
+            worked, values = as_user(0, _empty, server.port, BOOL, 1 << 21)
+            if worked and any(set(value) - {0, 1} for value in values):
+                raise Broken("bytes such as %s" % sorted(set(b"".join(values)) - {0, 1})[:3])
+        return "only 0 and 1" if worked else values
+
+
+def _huge_frames(port, tell, go):
+    """Announces tensors of 20 GiB to 64 MiB, each on its own connection, and sends none of their elements."""
+    links = []
+    for size in [20 << 30] + [1 << shift for shift in range(34, 25, -1)]:
+        links.append(Link(port))
+        links[-1].frame(1, size, [size // 4])
+    time.sleep(2)
+    tell.set()
+    go.wait(60)
+
+
+def _fill_once(port):
+    graph = Graph().const("value", INT64, struct.pack("<Q", 7)).const("shape", INT32, struct.pack("<i", 1 << 25), 1)
+    graph.op("fill", "Fill", "shape", "value", T=INT64, index_type=INT32)
+    client = Client(port, 30)
+    client.run(client.open(graph), target="fill")
+
+
+def frames_reserve_memory(program, folder):
+    """Frames of 150 bytes announce all memory of the host, and no other client gets any."""
+    with Server(program) as server:
+        context, attacker = multiprocessing.get_context("fork"), {}
+        tell, go = context.Event(), context.Event()
+        thread = threading.Thread(target=lambda: attacker.update(end=as_user(0, _huge_frames, server.port, tell, go)))
+        thread.start()
+        if not tell.wait(60):
+            return "the frames are refused: %s" % attacker
+        worked, why = as_user(0, _fill_once, server.port)
+        go.set()
+        thread.join()
+        if not worked:
+            raise Broken("a step with 256 MiB failed: " + why)
+        return "a step with 256 MiB works"
+
+
+def _victim(port, tell, go):
+    """A client with a session on both tasks, which runs a step before and after the attack."""
+    graph = Graph().const("shape", INT32, struct.pack("<i", 4), 1)
+    graph.op("x", "RandomUniform", "shape", device="/job:ps/task:0", T=INT32, dtype=1)
+    graph.op("y", "Neg", "x", device="/job:worker/task:0", T=1)
+    client = Client(port)
+    session = client.open(graph)
+    client.run(session, fetch="y:0")
+    tell.set()
+    go.wait(60)
+    client.run(session, fetch="y:0")
+
+
+def _attack_a_session(program, attack):
+    """Whether a session works after another user has attacked the tasks on which it runs."""
+    ports, flags = {"ps": free_port(), "worker": free_port()}, known(program, "--any-local-user")
+    with Server(program, *flags, job="ps", ports=ports), Server(program, *flags, job="worker", ports=ports):
+        context, victim = multiprocessing.get_context("fork"), {}
+        tell, go = context.Event(), context.Event()
+        thread = threading.Thread(target=lambda: victim.update(end=as_user(0, _victim, ports["worker"], tell, go)))
+        thread.start()
+        if not tell.wait(60):
+            raise RuntimeError("the victim has no session: %s" % victim)
+        said = [as_user(NOBODY, attack, port)[1] for port in ports.values()]
+        go.set()
+        thread.join()
+        worked, why = victim["end"]
+        if not worked:
+            raise Broken("the session of another user ended: " + why[:300])
+        return "the session of the other user works; %s" % said[0]
+
+
+def reset_by_another_user(program, folder):
+    """Another user's Reset ends sessions."""
+    return _attack_a_session(program, lambda port: Client(port).call("MasterService/Reset"))
+
+
+def forged_master(program, folder):
+    """Another user says that the master has restarted, which ends its sessions."""
+    request = field(1, "forged") + field(5, TASK) + field(6, 4711)
+    return _attack_a_session(program, lambda port: Client(port).call("WorkerService/CreateWorkerSession", request))
+
+
+def _rank(program, port, rank, size=2, **more):
+    words = [program, "bench", "allreduce", "--sizes", "4", "--seconds", "0.2", "--json"]
+    env = dict(os.environ, FERROFLOW_RANK=str(rank), FERROFLOW_SIZE=str(size), FERROFLOW_ADDRESS="127.0.0.1:%d" % port, **more)
+    return subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def token_in_clear(program, folder):
+    """A process that listens at rank 0's address learns the job token."""
+    token, heard = "5f4dcc3b5aa765d61d8327deb882cf99", b""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        rank = _rank(program, listener.getsockname()[1], 1, FERROFLOW_TOKEN=token)
+        try:
+            connection, _ = listener.accept()
+            connection.settimeout(3)
+            while True:
+                more = connection.recv(65536)
+                if not more:
+                    break
+                heard += more
+        except OSError:
+            pass
+        finally:
+            rank.kill()
+            rank.wait()
+    if not heard:
+        raise RuntimeError("the rank did not connect")
+    if token.encode() in heard:
+        raise Broken("the token is in the first %d bytes" % len(heard))
+    return "%d bytes without the token" % len(heard)
+
+
+def silent_sockets_at_rank_0(program, folder):
+    """Connections to rank 0 that say nothing make the job fail."""
+    port = free_port()
+    first = _rank(program, port, 0, FERROFLOW_TOKEN="x" * 32)
+    silent = []
+    until = time.time() + 20
+    while len(silent) < 14 and time.time() < until:
+        try:
+            silent.append(socket.create_connection(("127.0.0.1", port), 1))
+        except OSError:
+            time.sleep(0.05)
+    if len(silent) < 14:
+        first.kill()
+        raise RuntimeError("rank 0 does not listen")
+    second = _rank(program, port, 1, FERROFLOW_TOKEN="x" * 32)
+    try:
+        said = first.communicate(timeout=90)[0]
+        second.communicate(timeout=20)
+        if first.returncode or second.returncode:
+            raise Broken("the job failed: %s" % said.decode(errors="replace").strip().split("\n")[-1][:100])
+        return "the job went on"
+    except subprocess.TimeoutExpired:
+        raise Broken("the job hangs") from None
+    finally:
+        for process in (first, second):
+            process.kill()
+        for connection in silent:
+            connection.close()
+
+
+class Http2:
+    """A client of HTTP/2 that begins calls and never ends them.  It keeps to the flow control."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0))
+        self.windows, self.initial, self.is_open, self.next = {0: 65535}, 65535, True, 1
+        self.changed = threading.Condition()
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    @staticmethod
+    def frame(kind, flags, stream, payload=b""):
+        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+    def listen(self):
+        try:
+            stream = self.socket.makefile("rb")
+            while True:
+                head = stream.read(9)
+                if len(head) < 9:
+                    break
+                size, kind, number = int.from_bytes(head[:3], "big"), head[3], int.from_bytes(head[5:], "big")
+                payload = stream.read(size)
+                with self.changed:
+                    if kind == 8:
+                        self.windows[number] = self.windows.get(number, self.initial) + int.from_bytes(payload, "big")
+                    elif kind == 4 and not head[4] & 1:
+                        for at in range(0, size, 6):
+                            if payload[at:at + 2] == b"\x00\x04":
+                                grown = int.from_bytes(payload[at + 2:at + 6], "big") - self.initial
+                                self.initial += grown
+                                self.windows.update({n: w + grown for n, w in self.windows.items() if n})
+                        self.socket.sendall(self.frame(4, 1, 0))
+                    elif kind == 7:
+                        self.is_open = False
+                    elif kind in (1, 3) and (kind == 3 or head[4] & 1):
+                        # The server has ended the call.
+                        self.windows[number] = -1 << 60
+                    self.changed.notify_all()
+        except OSError:
+            pass
+        with self.changed:
+            self.is_open = False
+            self.changed.notify_all()
+
+    def begin(self, path, length):
+        """Begins a call whose message has `length` bytes."""
+        literal = lambda name, value: bytes([0, len(name)]) + name + bytes([len(value)]) + value
+        headers = b"".join(literal(*pair) for pair in ((b":method", b"POST"), (b":scheme", b"http"), (b":path", path),
+                                                       (b"content-type", b"application/grpc"), (b"te", b"trailers")))
+        stream, self.next = self.next, self.next + 2
+        self.socket.sendall(self.frame(1, 4, stream, headers))
+        self.send(stream, b"\0" + struct.pack(">I", length))
+        return stream
+
+    def send(self, stream, data):
+        """Sends as much as the server takes within some seconds.  Returns whether that was all."""
+        with self.changed:
+            self.windows.setdefault(stream, self.initial)
+        while data:
+            with self.changed:
+                room = lambda: min(self.windows[0], self.windows[stream], 16384, len(data))
+                if not self.changed.wait_for(lambda: room() > 0 or not self.is_open or self.windows[stream] < 0, 5):
+                    return False
+                size = room()
+                if size <= 0 or not self.is_open:
+                    return False
+                self.windows[0] -= size
+                self.windows[stream] -= size
+            self.socket.sendall(self.frame(0, 0, stream, data[:size]))
+            data = data[size:]
+        return True
+
+
+def _flood(port, streams, each):
+    client, sent, part = Http2(port), 0, b"\x0a" * (1 << 20)
+    for _ in range(streams):
+        try:
+            stream = client.begin(b"/tensorflow.MasterService/CreateSession", 1 << 30)
+            for _ in range(each >> 20):
+                if not client.send(stream, part):
+                    break
+                sent += len(part)
+        except OSError:
+            break
+    time.sleep(1)
+    return sent
+
+
+def messages_without_an_end(program, folder):
+    """Calls whose messages never end take any amount of memory."""
+    with Server(program, *known(program, "--max-connection-memory", "256MiB")) as server:
+        before = server.memory()
+        worked, sent = as_user(0, _flood, server.port, 24, 64 << 20, seconds=120)
+        grown = server.memory("VmHWM") - before
+        if grown > 1 << 30:
+            raise Broken("it holds %d MiB of them" % (grown >> 20))
+        works, value = as_user(0, lambda: Client(server.port, 15).seven())
+        if not works:
+            raise Broken("another client: " + value.split("\n")[0])
+        return "%d MiB held of %s sent" % (grown >> 20, "%d MiB" % (sent >> 20) if worked else sent)
+
+
+ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
+           fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
+           bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
+           silent_sockets_at_rank_0, messages_without_an_end]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("program")
+    p.add_argument("--only", default="", help="attacks whose names contain this")
+    args = p.parse_args()
+    if os.getuid():
+        sys.exit("attacks.py needs root: it acts as several users")
+    program, held, broken = os.path.abspath(args.program), 0, 0
+    for attack in ATTACKS:
+        if args.only not in attack.__name__:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                said, outcome = attack(program, folder), "held"
+                held += 1
+            except Broken as e:
+                said, outcome = e, "BROKEN"
+                broken += 1
+            except Exception as e:
+                traceback.print_exc()
+                said, outcome = e, "ERROR"
+                broken += 1
+        print("%-42s %-7s %s" % (attack.__name__, outcome, str(said).replace("\n", " ")[:150]), flush=True)
+    print("%d held, %d broken" % (held, broken))
+    sys.exit(bool(broken))
+
+
+if __name__ == "__main__":
+    main()
