@@ -79,6 +79,8 @@ def _main():
     spec = importlib.util.spec_from_file_location("ranks_program", file)
     sys.path.insert(0, os.path.dirname(file))
     module = importlib.util.module_from_spec(spec)
+    # TensorFlow's AutoGraph and pickle look for it here.
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     getattr(module, function)()
 

@@ -99,7 +99,7 @@ def mistakes():
 @ranks.requires("jax")
 class Jax(unittest.TestCase):
     def test_every_function_and_type_gives_what_numpy_gives(self):
-        for n in (1, 2, 3):
+        for n in (1, 2, 3, 4):
             ranks.run(self, n, __file__, "everything")
 
     def test_training_equals_one_process_with_the_whole_batch(self):

@@ -70,7 +70,8 @@ class Keras(unittest.TestCase):
                 continue
             ran = True
             with self.subTest(framework):
-                ranks.run(self, 2, __file__, "trains", {"KERAS_BACKEND": framework})
+                for n in (2, 4):
+                    ranks.run(self, n, __file__, "trains", {"KERAS_BACKEND": framework})
         if not ran:
             self.skipTest("no framework of Keras is installed; `cargo xtask python --all` runs "
                           "this")

@@ -215,11 +215,12 @@ def mistakes():
 @ranks.requires("tensorflow")
 class TensorFlow(unittest.TestCase):
     def test_every_function_and_type_gives_what_numpy_gives(self):
-        for n in (1, 2, 3):
+        for n in (1, 2, 3, 4):
             ranks.run(self, n, __file__, "everything")
 
     def test_training_equals_one_process_with_the_whole_batch(self):
-        ranks.run(self, 2, __file__, "trains")
+        for n in (2, 4):
+            ranks.run(self, n, __file__, "trains")
 
     def test_batches_are_normalized_over_all_ranks(self):
         for n in (1, 2):

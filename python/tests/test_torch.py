@@ -186,7 +186,7 @@ def normalizes():
 @ranks.requires("torch")
 class Torch(unittest.TestCase):
     def test_every_function_and_type_gives_what_torch_gives(self):
-        for n in (1, 2, 4):
+        for n in (1, 2, 3, 4):
             ranks.run(self, n, __file__, "everything")
 
     def test_training_equals_one_process_with_the_whole_batch(self):

@@ -197,6 +197,27 @@ def trains():
     dist.destroy_process_group()
 
 
+def uneven():
+    """Rank r has r + 1 batches. torch's `Join` lets DDP go on with the others."""
+    import torch
+    from torch.distributed.algorithms.join import Join
+    from torch.nn.parallel import DistributedDataParallel
+    dist, r, n = _start()
+    layer = torch.nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        layer.weight.zero_()
+    model = DistributedDataParallel(layer)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with Join([model], divide_by_initial_world_size=False):
+        for _ in range(r + 1):
+            optimizer.zero_grad()
+            model(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+    # The gradients are 1 in each of the steps, of which the last rank makes n.
+    assert layer.weight.item() == -n, layer.weight
+    dist.destroy_process_group()
+
+
 def mistakes():
     """Rank 1 makes a mistake: all ranks get an error that names it."""
     import torch
@@ -269,11 +290,15 @@ def one_misses_the_barrier():
 @ranks.requires("torch")
 class TorchDistributed(unittest.TestCase):
     def test_every_collective_and_type_gives_what_torch_gives(self):
-        for n in (1, 2, 4):
+        for n in (1, 2, 3, 4):
             ranks.run(self, n, __file__, "everything")
 
     def test_training_equals_one_process_with_the_whole_batch(self):
-        ranks.run(self, 2, __file__, "trains")
+        for n in (2, 4):
+            ranks.run(self, n, __file__, "trains")
+
+    def test_ranks_with_less_data_join(self):
+        ranks.run(self, 3, __file__, "uneven")
 
     def test_a_mistake_of_one_rank_is_an_error_of_all_that_names_it(self):
         ranks.run(self, 3, __file__, "mistakes", limit=90)

@@ -23,20 +23,23 @@ const FRAMEWORKS: [(&str, &[&str], &[&str]); 3] = [
             "test_torch_distributed",
             "test_jax",
             "test_keras",
+            "test_data_parallel",
+            "test_wrong_calls",
             "test_launch",
             "test_examples",
         ],
     ),
-    (
-        "tensorflow-2.15",
-        &["tensorflow-cpu==2.15.1"],
-        &["test_tensorflow", "test_keras", "test_launch", "test_examples"],
-    ),
-    (
-        "tensorflow",
-        &["tensorflow-cpu"],
-        &["test_tensorflow", "test_keras", "test_launch", "test_examples"],
-    ),
+    ("tensorflow-2.15", &["tensorflow-cpu==2.15.1"], &TENSORFLOW_TESTS),
+    ("tensorflow", &["tensorflow-cpu"], &TENSORFLOW_TESTS),
+];
+
+const TENSORFLOW_TESTS: [&str; 6] = [
+    "test_tensorflow",
+    "test_keras",
+    "test_data_parallel",
+    "test_wrong_calls",
+    "test_launch",
+    "test_examples",
 ];
 
 /// Build the Python wheel into target/wheels/.
@@ -60,6 +63,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "develop")]
     all: bool,
 
+    /// Test this wheel instead of building one
+    #[arg(long, value_name = "FILE", conflicts_with = "develop")]
+    wheel: Option<PathBuf>,
+
     /// Run the tests of these modules only, such as `test_graph`
     #[arg(value_name = "MODULE")]
     only: Vec<String>,
@@ -74,23 +81,28 @@ pub fn run(args: &Args) -> Result {
     if args.develop {
         return develop(args.release);
     }
-    test(Profile::Release, &args.only)?;
-    if args.all { test_frameworks(&args.only) } else { Ok(()) }
+    let wheel = match &args.wheel {
+        Some(file) => fs::canonicalize(file)
+            .map_err(|e| Failure(format!("cannot read {}: {e}", paths::shown(file))))?,
+        None => wheel(Profile::Release)?,
+    };
+    test(&wheel, &args.only)?;
+    if args.all { test_frameworks(&wheel, &args.only) } else { Ok(()) }
 }
 
 /// The step of the check: the package works where there is no TensorFlow. Tests that need a
 /// framework say that they were skipped.
 pub fn checked(profile: Profile) -> Result {
-    test(profile, &[])?;
-    println!(
-        "skipped: the tests with torch, JAX, Keras and TensorFlow; `cargo xtask python --all`"
-    );
+    test(&wheel(profile)?, &[])?;
+    println!("skipped: the tests with frameworks, which `cargo xtask python --all` runs:");
+    for (_, packages, modules) in FRAMEWORKS {
+        println!("  with {}: {}", packages.join(", "), modules.join(", "));
+    }
     Ok(())
 }
 
-/// The tests that need frameworks, with the wheel that `test` has built.
-fn test_frameworks(only: &[String]) -> Result {
-    let wheel = built_wheel()?;
+/// The tests that need frameworks.
+fn test_frameworks(wheel: &Path, only: &[String]) -> Result {
     for (name, packages, modules) in FRAMEWORKS {
         let modules: Vec<String> = modules.iter().map(|m| m.to_string()).collect();
         let chosen: Vec<String> =
@@ -99,7 +111,7 @@ fn test_frameworks(only: &[String]) -> Result {
             continue;
         }
         let python = environment(&format!(".venv/{name}"), packages)?.join("bin/python");
-        pip(&python, &["--force-reinstall", "--no-deps", &paths::shown(&wheel)])?;
+        pip(&python, &["--force-reinstall", "--no-deps", &paths::shown(wheel)])?;
         println!("with {}:", packages.join(", "));
         run_tests(&python, &chosen)?;
     }
@@ -141,13 +153,13 @@ fn built_wheel() -> Result<PathBuf> {
     found.map(|file| file.path()).ok_or_else(|| Failure(format!("{WHEELS} is empty")))
 }
 
-fn test(profile: Profile, only: &[String]) -> Result {
-    let wheel = wheel(profile)?;
+/// Runs the tests where there is nothing but numpy.
+fn test(wheel: &Path, only: &[String]) -> Result {
     let folder = paths::target().join("python-check");
     let _ = fs::remove_dir_all(&folder);
     steps::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     let python = folder.join("bin/python");
-    pip(&python, &[&paths::shown(&wheel)])?;
+    pip(&python, &[&paths::shown(wheel)])?;
     run_tests(&python, only)
 }
 

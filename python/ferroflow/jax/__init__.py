@@ -23,6 +23,8 @@ from ferroflow._hvd.core import (  # noqa: F401
     local_size, rank, remove_process_set, shutdown, size, start_timeline, stop_timeline)
 from ferroflow._hvd.errors import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401
 
+from . import elastic  # noqa: F401
+
 _TARGET = "ferroflow_collective"
 
 

@@ -9,7 +9,7 @@ from ferroflow._hvd import arrays, core
 from ferroflow._hvd.core import (  # noqa: F401
     Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, ccl_built, cross_rank,
     cross_size, cuda_built, ddl_built, get_process_set_ids_and_ranks, global_process_set,
-    gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, local_rank, local_size,
+    gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, join, local_rank, local_size,
     mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, process_set_included, rank,
     remove_process_set, rocm_built, shutdown, size, start_timeline, stop_timeline)
 from ferroflow._hvd.errors import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401

@@ -83,7 +83,10 @@ def _reduced_elsewhere(framework, gradients, options):
         import ferroflow.jax as hvd
         wire = {"fp16": jnp.float16, "bf16": jnp.bfloat16}.get(options["compression"])
         sent = [g.astype(wire) if wire is not None else g for g in present]
-        reduced = hvd.grouped_allreduce(sent, op=op, prescale_factor=before,
+        # A rank that joins an elastic job must find the same name, however often the others have
+        # traced.
+        name = f"keras.{len(sent)}.{sum(g.size for g in sent)}"
+        reduced = hvd.grouped_allreduce(sent, name=name, op=op, prescale_factor=before,
                                         postscale_factor=after,
                                         process_set=options["process_set"])
         reduced = [r.astype(g.dtype) for r, g in zip(reduced, present)]

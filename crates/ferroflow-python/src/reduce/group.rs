@@ -5,10 +5,11 @@ use super::handle::wait_for;
 use crate::exit::detached;
 use ferroflow_cluster::Trust;
 use ferroflow_collective::{
-    ForeignTensor, Group, GroupAbort, GroupOptions, GroupThread, Membership, MessageLinks,
-    ReduceOp, SetId,
+    ForeignTensor, Group, GroupAbort, GroupOptions, GroupThread, LinkCostModel, Membership,
+    MessageLinks, ReduceOp, SetId,
 };
 use ferroflow_core::{DType, Error, Result, bail, err};
+use ferroflow_train::hvd::Config;
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use std::net::TcpListener;
@@ -204,7 +205,11 @@ impl OrderedGroup {
                 group.on_failure(move || lost.store(true, Ordering::SeqCst));
             }
             member.abandon = Some(lost);
-            let options = GroupOptions { timeout: seconds(timeout), ..GroupOptions::default() };
+            let mut options = GroupOptions { timeout: seconds(timeout), ..GroupOptions::default() };
+            if Config::from_env().deterministic {
+                // A probe's result differs between runs, and with it the order of sums.
+                options.model = Some(LinkCostModel::default());
+            }
             let group = match listener {
                 Some(listener) => Group::host(&member, options, listener),
                 None => Group::join(&member, options),
