@@ -51,6 +51,41 @@ def survives():
     hvd.shutdown()
 
 
+def ends_before_a_newcomer():
+    """Rank 1 is killed after the last step. The others finish when the process that takes its place
+    has started, which finds the job done."""
+    import time
+
+    import numpy as np
+
+    import ferroflow.hvd as hvd
+    folder = os.environ["MARKERS"]
+
+    def wait_for(name):
+        end = time.monotonic() + 60
+        while not os.path.exists(os.path.join(folder, name)):
+            assert time.monotonic() < end, f"nothing {name}"
+            time.sleep(0.05)
+
+    if os.path.exists(os.path.join(folder, "last")):
+        open(os.path.join(folder, "started"), "w").close()
+        wait_for("finished")
+    try:
+        hvd.init()
+    except SystemExit as e:
+        open(os.path.join(folder, "refused"), "w").close()
+        print(f"refused with status {e.code}", flush=True)
+        raise
+    hvd.allreduce(np.ones(1))
+    if hvd.rank() == 1:
+        _dies_once("last")
+    wait_for("started")
+    hvd.shutdown()
+    open(os.path.join(folder, "finished"), "w").close()
+    # The launcher waits for this process.
+    wait_for("refused")
+
+
 def torch_survives():
     """The same with a torch model, its optimizer and a sampler."""
     import torch
@@ -151,6 +186,31 @@ def tensorflow_survives():
     hvd.shutdown()
 
 
+def jax_survives():
+    """The same with a compiled step of JAX."""
+    import jax.numpy as jnp
+
+    import ferroflow.jax as hvd
+    hvd.init()
+    step = hvd.data_parallel_step(lambda w, batch: -(w * batch).sum(),
+                                  lambda grad, state, w: (-grad, state))
+    state = hvd.elastic.JaxState(w=jnp.zeros(3), step=0)
+
+    @hvd.elastic.run
+    def train(state):
+        while state.step < 12:
+            if state.step == 5 and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:
+                _dies_once("jax")
+            state.w, _, _ = step(state.w, (), jnp.ones(3))
+            state.step += 1
+            state.commit()
+
+    train(state)
+    assert (state.w == 12).all(), state.w
+    print("done", flush=True)
+    hvd.shutdown()
+
+
 def keras_survives():
     """The same with fit() of a Keras model, and the callbacks."""
     import keras
@@ -220,8 +280,11 @@ def _program(function):
             function]
 
 
-def _framework_of_keras():
-    return next(f for f in ("tensorflow", "torch", "jax") if importlib.util.find_spec(f))
+def _frameworks_of_keras():
+    from importlib.metadata import version
+    if version("keras").startswith("2."):
+        return ["tensorflow"]
+    return [f for f in ("tensorflow", "torch", "jax") if importlib.util.find_spec(f)]
 
 
 @unittest.skipIf(COMMAND is None, "the command `ferroflow` is not installed beside this Python")
@@ -270,9 +333,16 @@ class Launch(unittest.TestCase):
             self.assertEqual(ran.returncode, 0, ran.stdout)
             self.assertTrue(os.listdir(folder), "no rank was killed")
         self.assertIn("done", ran.stdout)
+        return ran.stdout
 
     def test_an_elastic_job_survives_killed_ranks(self):
         self._elastic("survives")
+
+    def test_a_process_that_starts_after_the_job_is_done_ends_quietly(self):
+        out = self._elastic("ends_before_a_newcomer")
+        self.assertIn("refused with status 0", out)
+        self.assertIn("the job is done; this process ends without work", out)
+        self.assertNotIn("Traceback", out)
 
     def test_an_elastic_job_of_sessions_survives_killed_ranks(self):
         self._elastic("session_survives")
@@ -283,7 +353,13 @@ class Launch(unittest.TestCase):
 
     @ranks.requires("keras")
     def test_an_elastic_keras_job_survives_killed_ranks(self):
-        self._elastic("keras_survives", {"KERAS_BACKEND": _framework_of_keras()})
+        for framework in _frameworks_of_keras():
+            with self.subTest(framework):
+                self._elastic("keras_survives", {"KERAS_BACKEND": framework})
+
+    @ranks.requires("jax")
+    def test_an_elastic_jax_job_survives_killed_ranks(self):
+        self._elastic("jax_survives")
 
     @ranks.requires("torch")
     def test_an_elastic_torch_job_survives_killed_ranks(self):

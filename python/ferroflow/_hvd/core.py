@@ -27,6 +27,10 @@ DTYPE_NUMBERS = {
 }
 
 
+# What the driver of an elastic job answers a process after another one has finished its work.
+_JOB_IS_DONE = "the job is done"
+
+
 class ProcessSet:
     """A set of ranks with collectives of its own. `add_process_set` makes it known to the job."""
 
@@ -116,11 +120,14 @@ def init(comm=None, process_sets=None):
         )
     sets = [] if process_sets in (None, "dynamic") else list(process_sets)
     sets = [s if isinstance(s, ProcessSet) else ProcessSet(s) for s in sets]
-    _reduce.init(
-        [s.ranks for s in sets],
-        elastic=is_elastic(),
-        **settings.engine_options(),
-    )
+    try:
+        _reduce.init([s.ranks for s in sets], elastic=is_elastic(), **settings.engine_options())
+    except NotInitializedError as e:
+        if not (is_elastic() and str(e) == _JOB_IS_DONE):
+            raise
+        # The launcher started this process in place of a lost one, and the others finished first.
+        print("ferroflow: the job is done; this process ends without work", file=sys.stderr)
+        raise SystemExit(0) from None
     _connected()
     for number, process_set in enumerate(sets, 1):
         process_set.process_set_id = number

@@ -122,11 +122,20 @@ def _allgather_backward(name, process_set, _, grad):
 _allgather.defvjp(lambda t, name, s: (_allgather(t, name, s), None), _allgather_backward)
 
 
+def _by_rows(collective, tensor):
+    """Calls a collective that works on rows. Complex numbers travel as pairs of real numbers."""
+    if not jnp.iscomplexobj(tensor):
+        return collective(tensor)
+    pairs = collective(jnp.stack([tensor.real, tensor.imag], axis=-1))
+    return jax.lax.complex(pairs[..., 0], pairs[..., 1])
+
+
 def allgather(tensor, name=None, process_set=global_process_set):
     """Concatenates the arrays of all ranks along the first dimension."""
     tensor = jnp.asarray(tensor)
     tensor = tensor.reshape(1) if tensor.ndim == 0 else tensor
-    return _allgather(tensor, core.name_of("jax.allgather", name, process_set), process_set)
+    name = core.name_of("jax.allgather", name, process_set)
+    return _by_rows(lambda t: _allgather(t, name, process_set), tensor)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
@@ -160,8 +169,9 @@ def reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale_
     tensor = _scaled(jnp.asarray(tensor), prescale_factor)
     if tensor.ndim == 0:
         raise ValueError("reducescatter needs a first dimension")
-    name = core.name_of("jax.reducescatter", name, process_set)
-    return _scaled(_reducescatter(tensor, name, core.reduce_op(op), process_set), postscale_factor)
+    name, op = core.name_of("jax.reducescatter", name, process_set), core.reduce_op(op)
+    reduced = _by_rows(lambda t: _reducescatter(t, name, op, process_set), tensor)
+    return _scaled(reduced, postscale_factor)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
