@@ -296,10 +296,25 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False,
     return result if splits is None else (result, received)
 
 
+def _pairs(tensor):
+    """Rows of complex numbers as rows of pairs of real numbers."""
+    if tensor.dtype.is_complex:
+        return tf.stack([tf.math.real(tensor), tf.math.imag(tensor)], axis=-1)
+    return tensor
+
+
+def _from_pairs(value, like):
+    return tf.complex(value[..., 0], value[..., 1]) if like.dtype.is_complex else value
+
+
 def _reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                    process_set=global_process_set):
     tensor = _as_tensor(tensor)
     name = _tensor_name("reducescatter", tensor, name, process_set)
+    if tensor.dtype.is_complex:
+        reduced = _reducescatter(_pairs(tensor), name, op, prescale_factor, postscale_factor,
+                                 process_set)
+        return _from_pairs(reduced, tensor)
 
     @tf.custom_gradient
     def scatter(x):
@@ -321,10 +336,11 @@ def _grouped_reducescatter(tensors, name=None, op=Average, prescale_factor=1.0,
                            postscale_factor=1.0, process_set=global_process_set):
     tensors = [_as_tensor(t) for t in tensors]
     name = _tensor_name("grouped_reducescatter", tensors[0], name, process_set)
-    handle = _submit(tensors, core.REDUCESCATTER, name, op, process_set=process_set,
+    sent = [_pairs(t) for t in tensors]
+    handle = _submit(sent, core.REDUCESCATTER, name, op, process_set=process_set,
                      prescale=prescale_factor, postscale=postscale_factor)
-    results, _ = _wait([handle], [t.dtype for t in tensors])
-    return [_rows(r, t) for r, t in zip(results, tensors)]
+    results, _ = _wait([handle], [t.dtype for t in sent])
+    return [_from_pairs(_rows(r, s), t) for r, s, t in zip(results, sent, tensors)]
 
 
 def _place_op(which, process_set_id, name):
