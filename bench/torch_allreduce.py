@@ -163,8 +163,8 @@ def main():
     for name, make in rows.items():
         works = {backend: make(groups[backend]) for backend in BACKENDS}
         each = {backend: [] for backend in BACKENDS}
-        for _ in range(args.rounds):
-            for backend in BACKENDS:
+        for i in range(args.rounds):
+            for backend in BACKENDS[::1 if i % 2 else -1]:
                 # gloo's group keeps the ranks together for both.
                 each[backend].append(timed(works[backend], args.seconds, groups["gloo"]))
         results[name] = {b: statistics.median(t) for b, t in each.items()}

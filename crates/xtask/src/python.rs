@@ -23,6 +23,7 @@ const FRAMEWORKS: [(&str, &[&str], &[&str]); 3] = [
             "test_torch_distributed",
             "test_jax",
             "test_keras",
+            "test_functions",
             "test_data_parallel",
             "test_wrong_calls",
             "test_launch",
@@ -33,9 +34,10 @@ const FRAMEWORKS: [(&str, &[&str], &[&str]); 3] = [
     ("tensorflow", &["tensorflow-cpu"], &TENSORFLOW_TESTS),
 ];
 
-const TENSORFLOW_TESTS: [&str; 6] = [
+const TENSORFLOW_TESTS: [&str; 7] = [
     "test_tensorflow",
     "test_keras",
+    "test_functions",
     "test_data_parallel",
     "test_wrong_calls",
     "test_launch",
