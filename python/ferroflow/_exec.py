@@ -1,7 +1,8 @@
 """`ferroflow exec program.py …`: runs an unchanged TensorFlow program on Ferroflow.
 
-By default `import tensorflow` finds this package. With `--client tensorflow` the program keeps its
-TensorFlow, whose sessions without a target, and whose servers, are Ferroflow's.
+By default `import tensorflow` and `import horovod.tensorflow` find this package. With
+`--client tensorflow` the program keeps its TensorFlow, whose sessions without a target, and whose
+servers, are Ferroflow's.
 """
 
 import argparse
@@ -12,6 +13,9 @@ import runpy
 import sys
 
 _ALIASES = {
+    "horovod.tensorflow": "ferroflow.hvd",
+    "horovod.torch": "ferroflow.torch",
+    "horovod": "ferroflow.hvd",
     "tensorflow.compat.v1": "ferroflow.compat.v1",
     "tensorflow.python": "ferroflow.python",
     "tensorflow.core": "ferroflow.core",
@@ -49,16 +53,16 @@ def main(words):
 
 
 def install_aliases():
-    """From now on `import tensorflow` finds this package."""
+    """From now on `import tensorflow` and `import horovod.tensorflow` find this package."""
     sys.meta_path.insert(0, _Alias())
 
 
 class _Alias:
-    """Finds modules of TensorFlow in this package."""
+    """Finds modules of TensorFlow and Horovod in this package."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name.split(".")[0] not in ("tensorflow", "tensorflow_core"):
+        if name.split(".")[0] not in ("tensorflow", "tensorflow_core", "horovod"):
             return None
         return importlib.machinery.ModuleSpec(name, _Alias, is_package=True)
 
@@ -73,7 +77,7 @@ class _Alias:
 
 
 def _ours(name):
-    """The module of this package for a module of TensorFlow."""
+    """The module of this package for a module of TensorFlow or Horovod."""
     for theirs, ours in _ALIASES.items():
         if name == theirs or name.startswith(theirs + "."):
             return ours + name[len(theirs) :]

@@ -65,6 +65,7 @@ NAMES = {
     "enable_eager_execution enable_resource_variables disable_resource_variables resource_variables_enabled "
     "disable_control_flow_v2 enable_control_flow_v2 control_flow_v2_enabled disable_tensor_equality "
     "enable_tensor_equality disable_v2_tensorshape enable_v2_tensorshape",
+    "ferroflow.python.framework.tensor_spec": "TensorSpec SparseTensorSpec TypeSpec",
     "ferroflow.python.util.compat": "compat.as_bytes=as_bytes compat.as_text=as_text compat.as_str=as_str "
     "compat.as_str_any=as_str_any compat.path_to_str=path_to_str compat.bytes_or_text_types=bytes_or_text_types "
     "compat.complex_types=complex_types compat.integral_types=integral_types compat.real_types=real_types",

@@ -81,12 +81,13 @@ NAMES = {
         _under(
             "data.experimental",
             "scan unbatch enumerate_dataset take_while map_and_batch shuffle_and_repeat parallel_interleave ignore_errors "
-            "prefetch_to_device cardinality INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
+            "dense_to_sparse_batch group_by_window bucket_by_sequence_length prefetch_to_device cardinality INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
         )
         + " "
         + _under(
             "contrib.data",
-            "scan unbatch enumerate_dataset map_and_batch shuffle_and_repeat parallel_interleave batch_and_drop_remainder ignore_errors",
+            "scan unbatch enumerate_dataset map_and_batch shuffle_and_repeat parallel_interleave batch_and_drop_remainder ignore_errors "
+            "dense_to_sparse_batch group_by_window bucket_by_sequence_length",
         )
     ),
     "ferroflow.python.ops.lookup_ops": (

@@ -25,6 +25,8 @@ class SparseTensor:
             self._indices = ops.convert_to_tensor(indices, name="indices", dtype=dtypes.int64)
             self._values = ops.convert_to_tensor(values, name="values")
             self._dense_shape = ops.convert_to_tensor(dense_shape, name="dense_shape", dtype=dtypes.int64)
+        # What a dataset knows of the shape beyond the graph.
+        self._static_shape = None
         indices_shape = self._indices.shape.with_rank(2)
         dense = self._dense_shape.shape.with_rank(1)
         indices_shape.dims[0].assert_is_compatible_with(self._values.shape.with_rank(1).dims[0])
@@ -39,7 +41,8 @@ class SparseTensor:
 
     @property
     def shape(self):
-        return tensor_util.constant_value_as_shape(self._dense_shape)
+        found = tensor_util.constant_value_as_shape(self._dense_shape)
+        return found if self._static_shape is None else found.merge_with(self._static_shape)
 
     def get_shape(self):
         return self.shape

@@ -310,14 +310,13 @@ class TensorShape:
     def __repr__(self):
         if self._dims is None:
             return "TensorShape(None)"
-        return f"TensorShape([{', '.join(str(d) for d in self._dims)}])"
+        return f"TensorShape([{', '.join(f'Dimension({d})' for d in self._dims)}])"
 
     def __str__(self):
         if self._dims is None:
             return "<unknown>"
-        if len(self._dims) == 1:
-            return f"({self._dims[0]},)"
-        return f"({', '.join(str(d) for d in self._dims)})"
+        words = ["?" if d is None else str(d) for d in self._dims]
+        return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
     def __reduce__(self):
         return TensorShape, (self._dims if self._dims is None else list(self._dims),)

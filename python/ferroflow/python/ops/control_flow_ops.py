@@ -120,7 +120,9 @@ def Assert(condition, data, summarize=None, name=None):
         def failed():
             return gen_ops.Assert(condition, data, summarize, name="Assert")
 
-        return cond_module.cond(condition, no_op, failed, name="AssertGuard").op
+        guard = cond_module.cond(condition, no_op, failed, name="AssertGuard")
+    # In a function the condition is one operation without results.
+    return guard if isinstance(guard, ops.Operation) else guard.op
 
 
 from ferroflow.python.ops.cond import case, cond, switch_case  # noqa: E402,F401

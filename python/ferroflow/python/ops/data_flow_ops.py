@@ -11,6 +11,7 @@ from ferroflow.python.ops.accumulators import (  # noqa: F401
     ConditionalAccumulatorBase,
     SparseConditionalAccumulator,
 )
+from ferroflow.python.ops.barriers import Barrier  # noqa: F401
 
 
 def _as_type_list(dtypes):

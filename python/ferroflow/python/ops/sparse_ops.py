@@ -148,9 +148,11 @@ def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, 
     sp_input = _sparse(sp_input)
     if default_value is None:
         default_value = array_ops.zeros([], dtype=sp_input.dtype)
-    return gen_ops.SparseToDense(sp_input.indices, sp_input.dense_shape, sp_input.values,
-                                 default_value=default_value, validate_indices=validate_indices,
-                                 name=name)
+    dense = gen_ops.SparseToDense(sp_input.indices, sp_input.dense_shape, sp_input.values,
+                                  default_value=default_value, validate_indices=validate_indices,
+                                  name=name)
+    dense.set_shape(sp_input.get_shape())
+    return dense
 
 
 def _reduction(op, sparse_output):

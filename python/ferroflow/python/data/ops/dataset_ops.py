@@ -7,6 +7,7 @@ from ferroflow.python.data.ops.options import Options
 from ferroflow.python.data.ops.structured_function import StructuredFunction
 from ferroflow.python.data.util import nest, structure
 from ferroflow.python.framework import constant_op, dtypes, ops, random_seed, tensor_shape, tensor_util
+from ferroflow.python.framework.sparse_tensor import SparseTensor
 from ferroflow.python.ops import array_ops, gen_ops, math_ops
 
 AUTOTUNE = -1
@@ -48,9 +49,7 @@ class DatasetV2(structure.Typed):
 
     @property
     def element_spec(self):
-        from ferroflow.python.framework import tensor_spec
-
-        return nest.map_structure(lambda leaf: tensor_spec.TensorSpec(leaf.flat_shape, leaf.flat_type), self._element)
+        return nest.map_structure(lambda leaf: leaf.spec, self._element)
 
     def __repr__(self):
         return "<%s shapes: %s, types: %s>" % (type(self).__name__, self.output_shapes, self.output_types)
@@ -85,29 +84,44 @@ class DatasetV2(structure.Typed):
         value = _normalized(tensors)
         batched = structure.of_value(value)
         for leaf in nest.flatten(batched):
-            if leaf.flat_shape.ndims == 0:
+            if leaf.shapes.ndims == 0:
                 raise ValueError("Unbatching a tensor is only supported for rank >= 1")
         element = nest.map_structure(lambda leaf: leaf.unbatched(), batched)
         size = tensor_shape.Dimension(None)
         for leaf in nest.flatten(batched):
-            if leaf.flat_shape.ndims is not None:
-                size = size.merge_with(leaf.flat_shape.dims[0])
-        op = _dataset_op("TensorSliceDataset", [structure.to_tensors(batched, value)], element, {"is_files": is_files}, name, None)
+            if leaf.shapes.ndims is not None:
+                size = size.merge_with(leaf.shapes.dims[0])
+        op = _dataset_op("TensorSliceDataset", [structure.to_rows(batched, value)], element, {"is_files": is_files}, name, None)
         return DatasetV1(op, element)
 
     @staticmethod
     def from_sparse_tensor_slices(sparse_tensor):
-        del sparse_tensor
-        raise NotImplementedError("Dataset.from_sparse_tensor_slices is not supported")
+        """The rows of a sparse tensor, each as a tuple of indices, values and the dense shape."""
+        if not isinstance(sparse_tensor, SparseTensor):
+            raise TypeError(f"`sparse_tensor` must be a `tf.sparse.SparseTensor`, not {type(sparse_tensor)}")
+        rank = sparse_tensor.indices.shape.dims[1].value
+        if rank is None:
+            rank = sparse_tensor.dense_shape.shape.dims[0].value
+        rank = None if rank is None else rank - 1
+        element = (structure.TensorLeaf(dtypes.int64, [None, rank]), structure.TensorLeaf(sparse_tensor.dtype, [None]),
+                   structure.TensorLeaf(dtypes.int64, [rank]))
+        parts = [sparse_tensor.indices, sparse_tensor.values, sparse_tensor.dense_shape]
+        return DatasetV1(ops.apply_op("SparseTensorSliceDataset", None, parts).outputs[0], element)
 
     @staticmethod
     def from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None):
         """A dataset of what a Python generator yields."""
         from ferroflow.python.data.ops import from_generator
 
-        if output_signature is not None:
-            raise NotImplementedError("Dataset.from_generator: output_signature is not supported; use output_types and output_shapes")
-        return DatasetV1(*from_generator.make(generator, output_types, output_shapes, args, name))
+        if output_signature is None:
+            if output_types is None:
+                raise TypeError("Either `output_signature` or `output_types` must be specified")
+            element = structure.of_types_and_shapes(output_types, output_shapes)
+        elif output_types is None and output_shapes is None:
+            element = structure.of_specs(output_signature)
+        else:
+            raise TypeError("The `output_types` argument and the `output_signature` argument cannot both be given")
+        return DatasetV1(*from_generator.make(generator, element, args, name))
 
     @staticmethod
     def range(*args, **kwargs):
@@ -217,6 +231,8 @@ class DatasetV2(structure.Typed):
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
         """Batches of elements that are padded to the same shape."""
         leaves = nest.flatten(self._element)
+        if structure.has_sparse(self._element):
+            raise TypeError("Batching of padded sparse tensors is not currently supported")
         if padded_shapes is None:
             for leaf in leaves:
                 if leaf.flat_shape.ndims is None:
@@ -318,8 +334,11 @@ class DatasetV2(structure.Typed):
 
     def unbatch(self, name=None):
         """The rows of each element."""
-        normalized = self.map(_normalize)
-        element = nest.map_structure(lambda leaf: leaf.unbatched(), normalized._element)
+        if structure.has_sparse(self._element):
+            normalized = self.map(lambda *args: tuple(structure.to_rows(self._element, _normalize(*args))))
+        else:
+            normalized = self.map(_normalize)
+        element = nest.map_structure(lambda leaf: leaf.unbatched(), self._element)
         return normalized._op("UnbatchDataset", [], element=element, name=name)
 
     def scan(self, initial_state, scan_func, name=None):

@@ -7,7 +7,7 @@ import numpy as np
 
 from ferroflow.python.data.ops.structured_function import StructuredFunction
 from ferroflow.python.data.util import nest, structure
-from ferroflow.python.framework import dtypes, ops
+from ferroflow.python.framework import dtypes, ops, sparse_tensor
 from ferroflow.python.ops import script_ops
 
 
@@ -32,11 +32,27 @@ class _Generators:
         except (TypeError, ValueError) as e:
             raise TypeError("`generator` yielded an element that did not match the expected structure. The expected structure was "
                             "%s, but the yielded element was %s." % (nest.map_structure(lambda leaf: leaf.dtype, self._element), value)) from e
-        return [_array(part, leaf) for part, leaf in zip(parts, nest.flatten(self._element))]
+        return [array for part, leaf in zip(parts, nest.flatten(self._element)) for array in _arrays(part, leaf)]
 
     def finish(self, number):
         self._running.pop(int(number), None)
         return np.int64(0)
+
+
+def _arrays(value, leaf):
+    """A part of an element: one array, or the three of a sparse tensor."""
+    if not isinstance(leaf, structure.SparseLeaf):
+        return [_array(value, leaf)]
+    if not isinstance(value, sparse_tensor.SparseTensorValue):
+        raise TypeError("`generator` yielded an element where a SparseTensorValue was expected: %s." % (value,))
+    return [_array(part, of) for part, of in zip(value, _sparse_parts(leaf))]
+
+
+def _sparse_parts(leaf):
+    """The types of indices, values and dense shape."""
+    rank = leaf.shape.ndims
+    return [structure.TensorLeaf(dtypes.int64, [None, rank]), structure.TensorLeaf(leaf.dtype, [None]),
+            structure.TensorLeaf(dtypes.int64, [rank])]
 
 
 def _array(value, leaf):
@@ -59,13 +75,23 @@ def _array(value, leaf):
     return array
 
 
-def make(generator, output_types, output_shapes, args, name):
+def _values(leaves, tensors):
+    """The values of an element from the tensors of its arrays."""
+    found = []
+    for leaf in leaves:
+        if isinstance(leaf, structure.SparseLeaf):
+            value = sparse_tensor.SparseTensor(next(tensors), next(tensors), next(tensors))
+            value._static_shape = leaf.shape
+            found.append(value)
+        else:
+            found.append(next(tensors))
+    return found
+
+
+def make(generator, element, args, name):
     """(the variant of the dataset, the type of its elements)"""
     if not callable(generator):
         raise TypeError("`generator` must be a Python callable.")
-    if output_types is None:
-        raise TypeError("Either `output_signature` or `output_types` must be specified")
-    element = structure.of_types_and_shapes(output_types, output_shapes)
     running = _Generators(generator, element)
     given = [ops.convert_to_tensor(a) for a in args or ()]
     number = structure.TensorLeaf(dtypes.int64, [])
@@ -77,10 +103,11 @@ def make(generator, output_types, output_shapes, args, name):
         return found
 
     def following(state):
-        parts = script_ops.numpy_function(running.next, [state], [leaf.dtype for leaf in leaves])
-        for part, leaf in zip(parts, leaves):
-            part.set_shape(leaf.shape)
-        return nest.pack_sequence_as(element, parts)
+        arrays = [part for leaf in leaves for part in (_sparse_parts(leaf) if isinstance(leaf, structure.SparseLeaf) else [leaf])]
+        made = script_ops.numpy_function(running.next, [state], [part.dtype for part in arrays])
+        for tensor, part in zip(made, arrays):
+            tensor.set_shape(part.shape)
+        return nest.pack_sequence_as(element, _values(leaves, iter(made)))
 
     def finish(state):
         found = script_ops.numpy_function(running.finish, [state], dtypes.int64)

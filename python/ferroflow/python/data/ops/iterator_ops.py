@@ -54,16 +54,14 @@ class Iterator(structure.Typed):
     @staticmethod
     def from_structure(output_types, output_shapes=None, shared_name=None, output_classes=None):
         """An iterator without a dataset; `make_initializer` gives it one."""
-        del output_classes
-        element = structure.of_types_and_shapes(output_types, output_shapes)
+        element = structure.of_types_and_shapes(output_types, output_shapes, output_classes)
         resource = ops.apply_op("IteratorV2", None, [], _attrs(element, container="", shared_name=shared_name or "")).outputs[0]
         return Iterator(resource, None, element)
 
     @staticmethod
     def from_string_handle(string_handle, output_types, output_shapes=None, output_classes=None):
         """The iterator that a handle names when a step runs."""
-        del output_classes
-        element = structure.of_types_and_shapes(output_types, output_shapes)
+        element = structure.of_types_and_shapes(output_types, output_shapes, output_classes)
         string_handle = ops.convert_to_tensor(string_handle, dtype=dtypes.string)
         resource = ops.apply_op("IteratorFromStringHandleV2", None, [string_handle], _attrs(element)).outputs[0]
         return Iterator(resource, None, element)

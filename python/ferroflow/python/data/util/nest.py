@@ -1,18 +1,21 @@
 """Structures of dataset elements: tuples and dicts. A list is a tensor, not a structure."""
 
 
+from ferroflow.python.framework import sparse_tensor
+
+
 def _is_namedtuple(value):
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def is_nested(value):
-    return isinstance(value, (tuple, dict))
+    return isinstance(value, (tuple, dict)) and not isinstance(value, sparse_tensor.SparseTensorValue)
 
 
 def flatten(structure):
     if isinstance(structure, dict):
         return [x for key in sorted(structure) for x in flatten(structure[key])]
-    if isinstance(structure, tuple):
+    if isinstance(structure, tuple) and is_nested(structure):
         return [x for item in structure for x in flatten(item)]
     return [structure]
 
@@ -21,7 +24,7 @@ def _pack(structure, items):
     if isinstance(structure, dict):
         values = {key: _pack(structure[key], items) for key in sorted(structure)}
         return type(structure)((key, values[key]) for key in structure)
-    if isinstance(structure, tuple):
+    if isinstance(structure, tuple) and is_nested(structure):
         parts = [_pack(item, items) for item in structure]
         return type(structure)(*parts) if _is_namedtuple(structure) else tuple(parts)
     return next(items)

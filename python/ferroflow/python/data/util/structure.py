@@ -1,6 +1,6 @@
 """The types of dataset elements."""
 
-from ferroflow.python.framework import dtypes, ops, sparse_tensor, tensor_shape
+from ferroflow.python.framework import dtypes, ops, sparse_tensor, tensor_shape, tensor_spec
 from ferroflow.python.data.util import nest
 
 
@@ -21,9 +21,13 @@ class TensorLeaf:
     def to_tensor(self, value):
         return ops.convert_to_tensor(value, self.dtype if not isinstance(value, ops.Tensor) else None)
 
+    to_rows = to_tensor
+
     def from_tensor(self, tensor):
         tensor.set_shape(self.shape)
         return tensor
+
+    spec = property(lambda self: tensor_spec.TensorSpec(self.shape, self.dtype))
 
     types = property(lambda self: self.dtype)
     shapes = property(lambda self: self.shape)
@@ -33,19 +37,50 @@ class TensorLeaf:
     flat_shape = property(lambda self: self.shape)
 
     def batched(self, size):
-        return TensorLeaf(self.dtype, tensor_shape.TensorShape([size]).concatenate(self.shape))
+        return type(self)(self.dtype, tensor_shape.TensorShape([size]).concatenate(self.shape))
 
     def unbatched(self):
-        return TensorLeaf(self.dtype, self.shape[1:] if self.shape.ndims is not None else None)
+        return type(self)(self.dtype, self.shape[1:] if self.shape.ndims is not None else None)
 
     def merged(self, other):
         """The type that both are."""
-        if self.dtype != other.dtype:
+        if self.dtype != other.dtype or type(self) is not type(other):
             raise TypeError(f"Incompatible types of elements: {self.dtype} and {other.dtype}")
         if self.shape.ndims is None or self.shape.ndims != other.shape.ndims:
-            return TensorLeaf(self.dtype, None)
+            return type(self)(self.dtype, None)
         pairs = zip(self.shape.as_list(), other.shape.as_list())
-        return TensorLeaf(self.dtype, [a if a == b else None for a, b in pairs])
+        return type(self)(self.dtype, [a if a == b else None for a, b in pairs])
+
+
+class SparseLeaf(TensorLeaf):
+    """A sparse tensor in an element. Datasets hold it as a variant."""
+
+    def to_tensor(self, value):
+        return self._serialized("SerializeSparse", value)
+
+    def to_rows(self, value):
+        """A variant for each row."""
+        return self._serialized("SerializeManySparse", value)
+
+    @staticmethod
+    def _serialized(op, value):
+        parts = [value.indices, value.values, value.dense_shape]
+        return ops.apply_op(op, None, parts, {"out_type": dtypes.variant}).outputs[0]
+
+    def from_tensor(self, tensor):
+        found = ops.apply_op("DeserializeSparse", None, [tensor], {"dtype": self.dtype}).outputs
+        rank = self.shape.ndims
+        found[0].set_shape([None, rank])
+        found[1].set_shape([None])
+        found[2].set_shape([rank])
+        value = sparse_tensor.SparseTensor(*found)
+        value._static_shape = self.shape
+        return value
+
+    spec = property(lambda self: tensor_spec.SparseTensorSpec(self.shape, self.dtype))
+    classes = property(lambda self: sparse_tensor.SparseTensor)
+    flat_type = property(lambda self: dtypes.variant)
+    flat_shape = property(lambda self: tensor_shape.unknown_shape())
 
 
 class DatasetLeaf:
@@ -62,6 +97,7 @@ class DatasetLeaf:
 
         return dataset_ops._VariantDataset(tensor, self.element)
 
+    spec = property(lambda self: self)
     types = property(lambda self: self)
     shapes = property(lambda self: tensor_shape.TensorShape([]))
     classes = property(lambda self: type(self))
@@ -84,7 +120,7 @@ def leaf_of(value):
     if isinstance(value, dataset_ops.DatasetV2):
         return DatasetLeaf(value._element)
     if isinstance(value, sparse_tensor.SparseTensor):
-        raise NotImplementedError("SparseTensors in datasets are not supported; put their components in the element")
+        return SparseLeaf(value.dtype.base_dtype, value.get_shape())
     return TensorLeaf(value.dtype.base_dtype, value.get_shape())
 
 
@@ -96,6 +132,8 @@ def convert(element, name="component"):
     for i, value in enumerate(nest.flatten(element)):
         if isinstance(value, (dataset_ops.DatasetV2, sparse_tensor.SparseTensor)):
             flat.append(value)
+        elif isinstance(value, sparse_tensor.SparseTensorValue):
+            flat.append(sparse_tensor.SparseTensor.from_value(value))
         else:
             flat.append(ops.convert_to_tensor(value, name="%s_%d" % (name, i)))
     return nest.pack_sequence_as(element, flat)
@@ -105,14 +143,32 @@ def of_value(element):
     return nest.map_structure(leaf_of, element)
 
 
-def of_types_and_shapes(types, shapes=None):
+def of_types_and_shapes(types, shapes=None, classes=None):
+    """The type of elements as the functions of TensorFlow 1 give it: parts of one structure."""
     flat_types = nest.flatten(types)
-    if shapes is None:
-        flat_shapes = [None] * len(flat_types)
-    else:
-        flat_shapes = nest.flatten_up_to(types, shapes) if nest.is_nested(types) else [shapes]
-    leaves = [t if isinstance(t, DatasetLeaf) else TensorLeaf(t, tensor_shape.as_shape(s)) for t, s in zip(flat_types, flat_shapes)]
+
+    def parts(given):
+        if given is None:
+            return [None] * len(flat_types)
+        return nest.flatten_up_to(types, given) if nest.is_nested(types) else [given]
+
+    leaves = []
+    for t, s, c in zip(flat_types, parts(shapes), parts(classes)):
+        kind = SparseLeaf if c is sparse_tensor.SparseTensor else TensorLeaf
+        leaves.append(t if isinstance(t, DatasetLeaf) else kind(t, tensor_shape.as_shape(s)))
     return nest.pack_sequence_as(types, leaves)
+
+
+def of_specs(signature):
+    """The type of elements from a structure of `TensorSpec` and `SparseTensorSpec`."""
+    leaves = []
+    for spec in nest.flatten(signature):
+        if not isinstance(spec, tensor_spec.TypeSpec):
+            raise TypeError(f"`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found {type(spec)} "
+                            "which is not.")
+        kind = SparseLeaf if isinstance(spec, tensor_spec.SparseTensorSpec) else TensorLeaf
+        leaves.append(kind(spec.dtype, spec.shape))
+    return nest.pack_sequence_as(signature, leaves)
 
 
 def flat_types(element):
@@ -125,6 +181,15 @@ def flat_shapes(element):
 
 def to_tensors(element, value):
     return [leaf.to_tensor(v) for leaf, v in zip(nest.flatten(element), nest.flatten_up_to(element, value))]
+
+
+def to_rows(element, value):
+    """The tensors of a value whose rows are elements."""
+    return [leaf.to_rows(v) for leaf, v in zip(nest.flatten(element), nest.flatten_up_to(element, value))]
+
+
+def has_sparse(element):
+    return any(isinstance(leaf, SparseLeaf) for leaf in nest.flatten(element))
 
 
 def from_tensors(element, tensors):
