@@ -1,4 +1,4 @@
-"""Writes ferroflow/core/_descriptors.py from the .proto files of ferroflow-proto.
+"""Writes ferroflow/core/_descriptors.py from the .proto files of ferroflow-proto and of this folder.
 
     python3 python/tools/make_descriptors.py [--check]
 """
@@ -10,6 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROTOS = ROOT / "crates/ferroflow-proto/proto"
+OWN_PROTOS = ROOT / "python/tools"
 TARGET = ROOT / "python/ferroflow/core/_descriptors.py"
 SCALARS = set(
     "double float int32 int64 uint32 uint64 sint32 sint64 fixed32 fixed64 sfixed32 sfixed64 "
@@ -130,7 +131,7 @@ def resolve(kind, scope, messages, enums):
 
 def generate():
     messages, enums, homes = {}, {}, {}
-    for path in sorted(PROTOS.glob("*.proto")):
+    for path in sorted(PROTOS.glob("*.proto")) + sorted(OWN_PROTOS.glob("*.proto")):
         parser = Parser(path.read_text()).parse()
         messages.update(parser.messages)
         enums.update(parser.enums)

@@ -1101,6 +1101,28 @@ MESSAGES = {
     "tensorflow.TracingResponse": (
         ""
     ),
+    "tensorflow.TrackableObjectGraph": (
+        "*,mtensorflow.TrackableObjectGraph.TrackableObject,nodes,1,;"
+    ),
+    "tensorflow.TrackableObjectGraph.TrackableObject": (
+        "*,mtensorflow.TrackableObjectGraph.TrackableObject.ObjectReference,children,1,;"
+        "*,mtensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor,attributes,2,;"
+        "*,mtensorflow.TrackableObjectGraph.TrackableObject.SlotVariableReference,slot_variables,3,;"
+    ),
+    "tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference": (
+        ",int32,node_id,1,;"
+        ",string,local_name,2,;"
+    ),
+    "tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor": (
+        ",string,name,1,;"
+        ",string,full_name,2,;"
+        ",string,checkpoint_key,3,;"
+    ),
+    "tensorflow.TrackableObjectGraph.TrackableObject.SlotVariableReference": (
+        ",int32,original_variable_node_id,1,;"
+        ",string,slot_name,2,;"
+        ",int32,slot_variable_node_id,3,;"
+    ),
     "tensorflow.ValuesDef": (
         "*,string,values,1,;"
         "{string,string,external_values,2,;"

@@ -36,6 +36,7 @@ NAMES = {
         "checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state latest_checkpoint "
         "remove_checkpoint update_checkpoint_state CheckpointManager",
     ),
+    "ferroflow.python.training.checkpoint": _under("train", "Checkpoint"),
     "ferroflow.python.training.checkpoint_utils": _under(
         "train", "checkpoints_iterator init_from_checkpoint list_variables load_checkpoint load_variable"
     ),

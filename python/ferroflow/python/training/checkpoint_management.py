@@ -187,7 +187,7 @@ def meta_graph_filename(checkpoint_filename, meta_graph_suffix="meta"):
 
 
 class CheckpointManager:
-    """Keeps the last few checkpoints that a Saver-like object writes in a folder."""
+    """Keeps the last few checkpoints that a `Checkpoint` or a `Saver` writes in a folder."""
 
     def __init__(self, checkpoint, directory, max_to_keep, keep_checkpoint_every_n_hours=None, checkpoint_name="ckpt"):
         if max_to_keep is not None and max_to_keep <= 0:
@@ -208,9 +208,24 @@ class CheckpointManager:
     def checkpoints(self):
         return list(self._kept)
 
-    def save(self, session=None, checkpoint_number=None):
+    checkpoint = property(lambda self: self._checkpoint)
+    directory = property(lambda self: self._directory)
+    checkpoint_interval = None
+
+    def restore_or_initialize(self):
+        """Restores the latest checkpoint in the default session, and returns its name or None."""
+        self._checkpoint.restore(self.latest_checkpoint).initialize_or_restore()
+        return self.latest_checkpoint
+
+    def save(self, checkpoint_number=None, session=None):
+        """Writes a checkpoint with this number, or the next one, and removes the oldest."""
         session = session or ops.get_default_session()
-        path = self._checkpoint.save(session, self._prefix, global_step=checkpoint_number)
+        if hasattr(self._checkpoint, "write"):
+            if checkpoint_number is None:
+                checkpoint_number = self._checkpoint._next_number(session)
+            path = self._checkpoint.write("%s-%d" % (self._prefix, checkpoint_number), session)
+        else:
+            path = self._checkpoint.save(session, self._prefix, global_step=checkpoint_number)
         self._kept.pop(path, None)
         self._kept[path] = time.time()
         self.latest_checkpoint = path
