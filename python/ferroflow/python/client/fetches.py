@@ -176,7 +176,7 @@ def _flattened(feed_dict):
 
 
 def _pairs(keys, values):
-    values = list(values)
+    values = list(values) if isinstance(values, (list, tuple, np.ndarray)) else [values]
     if len(keys) != len(values):
         raise ValueError(f"The two structures don't have the same number of elements: {len(keys)} and {len(values)}")
     for key, value in zip(keys, values):

@@ -73,6 +73,9 @@ class BaseSession(SessionInterface):
         self._target = target.decode("utf-8") if isinstance(target, bytes) else target
         if self._target == "local":
             self._target = ""
+        if "://" in self._target and self._target.split("://", 1)[0] not in ("grpc", "grpcs"):
+            raise errors_impl.NotFoundError(None, None, "No session factory registered for the given session options: "
+                                            f'{{target: "{self._target}"}}: a target is "" or grpc://HOST:PORT')
         if config is not None:
             # The session's server address may be that of a cluster resolver.
             if not hasattr(config, "SerializeToString") or type(config).__name__ != "ConfigProto":
@@ -281,6 +284,9 @@ class Session(BaseSession):
         del config
         target = target.decode("utf-8") if isinstance(target, bytes) else target or ""
         containers = [containers] if isinstance(containers, str) else list(containers or ())
+        if not target:
+            # Sessions in the process share no containers.
+            return
         try:
             _ferroflow.reset(target, containers)
         except _StatusError as e:

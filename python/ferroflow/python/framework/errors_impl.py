@@ -9,6 +9,10 @@ PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANG
 UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = range(12, 17)
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """A tensor of a graph was used as a Python value: it has none before a step runs."""
+
+
 class OpError(Exception):
     """A failed step: `op`, `node_def`, `message` and `error_code`."""
 

@@ -1,7 +1,7 @@
 """The methods of `Tensor` that are written in Python. `ops/math_ops.py` adds the operators."""
 
 from ferroflow import _ferroflow
-from ferroflow.python.framework import ops, tensor_shape
+from ferroflow.python.framework import errors_impl, ops, tensor_shape
 
 Tensor = _ferroflow.Tensor
 TensorShape = tensor_shape.TensorShape
@@ -37,14 +37,10 @@ def eval(self, feed_dict=None, session=None):  # pylint: disable=redefined-built
 
 
 def __iter__(self):
-    dims = self._dims
-    if dims is None:
-        raise TypeError("Cannot iterate over a tensor with unknown shape.")
-    if not dims:
-        raise TypeError("Cannot iterate over a scalar tensor.")
-    if dims[0] is None:
-        raise TypeError("Cannot iterate over a tensor with unknown first dimension.")
-    return iter([self[i] for i in range(dims[0])])
+    raise errors_impl.OperatorNotAllowedInGraphError(
+        "Iterating over a symbolic `tf.Tensor` is not allowed: it has no elements before a step runs. Use `tf.unstack`, "
+        "or `tf.map_fn` for a first dimension that is unknown."
+    )
 
 
 def __len__(self):
@@ -52,7 +48,7 @@ def __len__(self):
 
 
 def __bool__(self):
-    raise TypeError(
+    raise errors_impl.OperatorNotAllowedInGraphError(
         "Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of `if t:` to test if a "
         "tensor is defined, and use TensorFlow ops such as tf.cond to execute subgraphs conditioned on the value of a tensor."
     )

@@ -133,6 +133,8 @@ def tensor_value(values, dtype=None, shape=None, verify_shape=False, allow_broad
             except ValueError:
                 raise ValueError(f"Argument must be a dense tensor: {values} - got shape {_shape_text(values)}") from None
             if array.dtype == object and array.size and not _holds_strings(values):
+                if array.ndim == 0:
+                    raise TypeError(f"Failed to convert elements of {values} to Tensor. Consider casting elements to a supported type.")
                 raise ValueError(
                     f"Argument must be a dense tensor: {values} - got shape {list(array.shape)}, but wanted {_dense_dimensions(values)}."
                 )

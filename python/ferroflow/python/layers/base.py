@@ -59,6 +59,24 @@ class Layer:
     graph = property(lambda self: ops.get_default_graph())
     dtype = property(lambda self: None if self._dtype is None else self._dtype.name)
 
+    # The rank that inputs must have, and the smallest one.
+    _ndim = _min_ndim = None
+
+    def _check_rank(self, inputs):
+        """Fails if the input has a rank that the layer cannot take."""
+        shape = getattr(inputs, "get_shape", lambda: None)()
+        rank = None if shape is None else shape.ndims
+        if rank is None:
+            return
+        wanted = None
+        if self._ndim is not None and rank != self._ndim:
+            wanted = "ndim=%d" % self._ndim
+        elif self._min_ndim is not None and rank < self._min_ndim:
+            wanted = "min_ndim=%d" % self._min_ndim
+        if wanted:
+            raise ValueError('Input 0 of layer "%s" is incompatible with the layer: expected %s, found ndim=%d. '
+                             "Full shape received: %s" % (self.name, wanted, rank, shape))
+
     def build(self, input_shape):
         self.built = True
 
@@ -79,6 +97,7 @@ class Layer:
     def __call__(self, inputs, *args, **kwargs):
         self._open_scope(kwargs.pop("scope", None) or self._given_name)
         reuse = self.built or self._reuse
+        self._check_rank(inputs)
         with variable_scope.variable_scope(self._scope, reuse=reuse,
                                            auxiliary_name_scope=False) as scope:
             with ops.name_scope(scope.original_name_scope):

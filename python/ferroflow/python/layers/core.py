@@ -17,6 +17,8 @@ from ferroflow.python.util.api import export
 class Dense(base.Layer):
     """activation(inputs * kernel + bias)"""
 
+    _min_ndim = 2
+
     def __init__(self, units, activation=None, use_bias=True, kernel_initializer=None,
                  bias_initializer=init_ops.zeros_initializer(), kernel_regularizer=None,
                  bias_regularizer=None, activity_regularizer=None, kernel_constraint=None,
@@ -88,6 +90,8 @@ def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=
 @export("layers.Flatten")
 class Flatten(base.Layer):
     """All dimensions but the first as one."""
+
+    _min_ndim = 1
 
     def __init__(self, data_format=None, **kwargs):
         super().__init__(**kwargs)

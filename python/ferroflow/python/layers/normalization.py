@@ -40,6 +40,8 @@ class BatchNormalization(base.Layer):
 
     def build(self, input_shape):
         rank = input_shape.ndims
+        if not rank:
+            raise ValueError("Input has undefined rank. Received: input_shape=%s" % input_shape)
         self._axis = self.axis + rank if self.axis < 0 else self.axis
         size = input_shape.as_list()[self._axis]
         if size is None:

@@ -34,7 +34,7 @@ def placeholder(dtype, shape=None, name=None):
 
 @export("placeholder_with_default")
 def placeholder_with_default(input, shape, name=None):
-    return gen_ops.PlaceholderWithDefault(input, shape, name)
+    return gen_ops.PlaceholderWithDefault(input, tensor_shape.as_shape(shape), name)
 
 
 @export("sparse_placeholder", "sparse.placeholder")

@@ -38,7 +38,7 @@ def _flat(values):
             flat.extend(_flat(value[k] for k in sorted(value)))
         elif isinstance(value, (list, _tuple_type)):
             flat.extend(_flat(value))
-        elif value is not None:
+        else:
             flat.append(value)
     return flat
 

@@ -185,12 +185,15 @@ def einsum(equation, *inputs, **kwargs):
     if "->" not in equation:
         letters = "".join(c for c in equation if c.isalpha())
         equation += "->" + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    terms, output = equation.split("->")
+    for label in output.replace("...", ""):
+        if label not in terms:
+            raise ValueError("Output subscripts contain the label %s not present in the input subscripts." % label)
     with ops.name_scope(name, "einsum", [equation, inputs]):
         inputs = list(inputs)
         if len(inputs) <= 2:
             return gen_ops.Einsum(inputs, equation)
-        left, output = equation.split("->")
-        terms = left.split(",")
+        terms = terms.split(",")
         # Contract from the left; what later terms or the output need is kept.
         while len(inputs) > 2:
             rest = "".join(terms[2:]) + output

@@ -42,5 +42,8 @@ def linspace_nd(start, stop, num, name=None, axis=0):
 
 def _count(num):
     """A count as an int32 tensor."""
-    return gen_ops.Cast(ops.convert_to_tensor(num, name="num", preferred_dtype=dtypes.int32),
-                        dtypes.int32)
+    num = ops.convert_to_tensor(num, name="num", preferred_dtype=dtypes.int32)
+    if not num.dtype.is_integer:
+        raise TypeError("Argument `tensor` (name: num) must be of type integer. Received `tensor` = %s of dtype: %r" % (
+            num, num.dtype))
+    return gen_ops.Cast(num, dtypes.int32)

@@ -163,7 +163,10 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
     if rate is None and keep_prob is None:
         raise ValueError("`rate` or `keep_prob` must be provided. Received: rate=None.")
     if rate is None:
-        rate = 1 - keep_prob
+        try:
+            rate = 1 - keep_prob
+        except TypeError:
+            raise ValueError("`keep_prob` must be a floating point number or Tensor. Received: keep_prob=%s" % (keep_prob,)) from None
     with ops.name_scope(name, "dropout", [x]):
         fixed = isinstance(rate, numbers.Real)
         if fixed and not 0 <= rate < 1:

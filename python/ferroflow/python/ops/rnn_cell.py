@@ -60,6 +60,8 @@ def zero_state_tensors(state_size, batch_size, dtype):
 class RNNCell(base.Layer):
     """A step of a recurrent network: (output, new state) from (input, state)."""
 
+    _only_floats = False
+
     @property
     def state_size(self):
         raise NotImplementedError("Abstract method")
@@ -83,6 +85,7 @@ class RNNCell(base.Layer):
                         self._given_name, default_name=self._base_name) as found:
                     self._scope = found
         ops.get_collection_ref(ops.GraphKeys.UPDATE_OPS)
+        self._check_rank(inputs)
         with variable_scope.variable_scope(self._scope, reuse=self.built or self._reuse or None,
                                            auxiliary_name_scope=False):
             with ops.name_scope(self._scope.original_name_scope):
@@ -92,6 +95,8 @@ class RNNCell(base.Layer):
                         self._dtype = first.dtype.base_dtype
                     self.build(first.get_shape())
                     self.built = True
+                if self._only_floats:
+                    _check_floats([inputs, state])
                 return self.call(inputs, state)
 
     def zero_state(self, batch_size, dtype):
@@ -116,9 +121,17 @@ class RNNCell(base.Layer):
         return depth
 
 
+def _check_floats(values):
+    for t in nest.flatten(values):
+        if hasattr(t, "dtype") and not t.dtype.is_floating:
+            raise ValueError("RNN cell only supports floating point inputs, but received dtype: %r" % t.dtype)
+
+
 @export("nn.rnn_cell.BasicRNNCell", "contrib.rnn.BasicRNNCell")
 class BasicRNNCell(RNNCell):
     """output = new state = activation(W * [input, state] + B)"""
+
+    _ndim, _only_floats = 2, True
 
     def __init__(self, num_units, activation=None, reuse=None, name=None, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
@@ -142,6 +155,8 @@ class BasicRNNCell(RNNCell):
 @export("nn.rnn_cell.GRUCell", "contrib.rnn.GRUCell")
 class GRUCell(RNNCell):
     """A gated recurrent unit."""
+
+    _ndim, _only_floats = 2, True
 
     def __init__(self, num_units, activation=None, reuse=None, kernel_initializer=None,
                  bias_initializer=None, name=None, dtype=None, **kwargs):
@@ -209,6 +224,8 @@ def _join_state(cell, c, h):
 class BasicLSTMCell(RNNCell):
     """An LSTM without peepholes, clipping or projection."""
 
+    _ndim, _only_floats = 2, True
+
     def __init__(self, num_units, forget_bias=1.0, state_is_tuple=True, activation=None,
                  reuse=None, name=None, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
@@ -247,6 +264,8 @@ class BasicLSTMCell(RNNCell):
 @export("nn.rnn_cell.LSTMCell", "contrib.rnn.LSTMCell")
 class LSTMCell(RNNCell):
     """An LSTM with optional peepholes, clipping and projection."""
+
+    _ndim, _only_floats = 2, True
 
     def __init__(self, num_units, use_peepholes=False, cell_clip=None, initializer=None,
                  num_proj=None, proj_clip=None, num_unit_shards=None, num_proj_shards=None,

@@ -103,7 +103,7 @@ def _index(value):
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise TypeError(f"Task keys must be integers, not {value!r}") from None
+        raise ValueError(f"Task keys must be integers, not {value!r}") from None
 
 
 def _address(value):
