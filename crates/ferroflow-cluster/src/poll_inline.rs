@@ -29,13 +29,13 @@ struct Inline {
 /// Polls `work` here; the threads of `io` do the rest.
 pub(crate) fn poll_inline(io: &Handle, work: impl Future<Output = ()> + Send + 'static) {
     let mut work: Work = Box::pin(work);
-    let begun = Arc::new(Inline { stage: Mutex::new(Stage::Beginning), io: io.clone() });
-    let waker = Waker::from(begun.clone());
+    let inline = Arc::new(Inline { stage: Mutex::new(Stage::Beginning), io: io.clone() });
+    let waker = Waker::from(inline.clone());
     let _io = io.enter();
     if work.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
         return;
     }
-    let mut stage = begun.stage.lock();
+    let mut stage = inline.stage.lock();
     match *stage {
         // Polling again here might not help: a future whose cooperative budget is used up is only
         // ready in its task's next turn.

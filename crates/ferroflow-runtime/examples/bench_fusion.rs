@@ -82,7 +82,7 @@ fn compare(task: &Arc<Task>, g: &GraphDef, what: &str, feeds: &[(&str, Tensor)])
         ..RunRequest::default()
     };
     let (fused, plain) = (session(false)?, session(true)?);
-    // By turns, so that both see the same weather; the median of each.
+    // By turns, so that both see the same load; the median of each.
     let (mut with, mut without) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     while with.len() < 5 || (begun.elapsed() < Duration::from_secs(1) && with.len() < 2000) {

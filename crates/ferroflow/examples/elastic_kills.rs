@@ -20,9 +20,9 @@ const COMMIT: i64 = 5;
 /// The longest time without a step before the job counts as hung.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// One rank. Trains until the file `STORM_END` exists, then prints its values.
+/// One rank. Trains until the file `KILL_RUN_END` exists, then prints its values.
 pub fn rank() -> Result<()> {
-    let end = std::env::var("STORM_END").unwrap_or_default();
+    let end = std::env::var("KILL_RUN_END").unwrap_or_default();
     let job = hvd::elastic_init()?;
     let g = job.world().graph();
     let x = g.variable("x", init::zeros([1000]));
@@ -69,19 +69,25 @@ pub struct Outcome {
 
 /// Kills `kills` ranks, one or two at a time, and starts others. `start` makes the command of a
 /// rank.
-pub fn storm(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Outcome> {
+pub fn kill_run(kills: usize, seed: u64, start: impl Fn() -> Command) -> Result<Outcome> {
     let problem = |e: std::io::Error| Error::new(Code::Unavailable, e.to_string());
     let listener = TcpListener::bind("127.0.0.1:0").map_err(problem)?;
-    let options =
-        DriverOptions { min: 1, max: RANKS, start: RANKS, timeout: SILENCE, token: "storm".into() };
+    let options = DriverOptions {
+        min: 1,
+        max: RANKS,
+        start: RANKS,
+        timeout: SILENCE,
+        token: "kill-run".into(),
+    };
     let driver = Driver::start(listener, options)?;
-    let end = std::env::temp_dir().join(format!("ferroflow-storm-{}-{seed}", std::process::id()));
+    let end =
+        std::env::temp_dir().join(format!("ferroflow-kill-run-{}-{seed}", std::process::id()));
     let mut random = fastrand::Rng::with_seed(seed);
     let (lines, inbox) = channel();
     let born = |lines: &Sender<Said>, life: usize| -> Result<Child> {
         let mut command = start();
         command.env("FERROFLOW_ELASTIC", driver.address().to_string());
-        command.env("FERROFLOW_TOKEN", "storm").env("STORM_END", &end);
+        command.env("FERROFLOW_TOKEN", "kill-run").env("KILL_RUN_END", &end);
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(problem)?;
         if let Some(out) = child.stdout.take() {
             let lines = lines.clone();
@@ -231,7 +237,7 @@ pub fn main() -> Result<()> {
     let kills = argument.parse().unwrap_or(10);
     let own = std::env::current_exe().map_err(|e| Error::new(Code::Internal, e.to_string()))?;
     let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
-    let outcome = storm(kills, seed.unwrap_or_else(|| fastrand::u64(..)), || {
+    let outcome = kill_run(kills, seed.unwrap_or_else(|| fastrand::u64(..)), || {
         let mut command = Command::new(&own);
         command.arg("rank");
         command

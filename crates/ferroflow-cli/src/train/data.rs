@@ -54,8 +54,9 @@ impl Ratings {
 
     pub fn new() -> Ratings {
         let mut draw = Draw::new(7);
-        let mut tastes = |n: usize| (0..n).map(|_| [(); 4].map(|()| draw.normal() * 0.7)).collect();
-        Ratings { users: tastes(Ratings::USERS), items: tastes(Ratings::ITEMS) }
+        let mut factors =
+            |n: usize| (0..n).map(|_| [(); 4].map(|()| draw.normal() * 0.7)).collect();
+        Ratings { users: factors(Ratings::USERS), items: factors(Ratings::ITEMS) }
     }
 
     /// Pairs of user and item, and ratings.

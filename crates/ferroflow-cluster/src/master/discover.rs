@@ -27,11 +27,11 @@ pub(super) async fn discover(
     tracing::debug!("Scanning workers for devices: {} total workers", peers.len());
     let waits: Vec<Wait> = peers.iter().map(|_| Wait::default()).collect();
     let all = peers.iter().zip(&waits).map(|(peer, wait)| wait.answer(peer, by_any_name));
-    let begun = Instant::now();
+    let started = Instant::now();
     let all = try_join_all(all);
     tokio::pin!(all);
-    let deadline = begun + limit;
-    let mut report = begun + FIRST_REPORT;
+    let deadline = started + limit;
+    let mut report = started + FIRST_REPORT;
     loop {
         tokio::select! {
             found = &mut all => return found,
@@ -40,7 +40,7 @@ pub(super) async fn discover(
         report += REPORT_INTERVAL;
         let silent: Vec<(&Arc<Peer>, String)> =
             peers.iter().zip(&waits).filter_map(|(p, w)| Some((p, w.cause()?))).collect();
-        let waited = begun.elapsed();
+        let waited = started.elapsed();
         if Instant::now() >= deadline {
             return Err(gave_up(&silent, waited));
         }

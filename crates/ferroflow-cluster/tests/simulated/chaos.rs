@@ -5,7 +5,7 @@ use std::time::Duration;
 use turmoil::Sim;
 
 /// How long failures are injected.
-const STORM: Duration = Duration::from_secs(25);
+const CHAOS_TIME: Duration = Duration::from_secs(25);
 const CALM_LATENCY: Duration = Duration::from_millis(10);
 
 pub struct Chaos {
@@ -30,7 +30,7 @@ impl Chaos {
     }
 
     pub fn is_over(&self) -> bool {
-        self.next > STORM && self.undo.is_empty()
+        self.next > CHAOS_TIME && self.undo.is_empty()
     }
 
     /// Starts and ends the failures that are due.
@@ -42,7 +42,7 @@ impl Chaos {
             }
             *at > now
         });
-        if self.next > now || self.next > STORM {
+        if self.next > now || self.next > CHAOS_TIME {
             return;
         }
         self.next = now + Duration::from_millis(self.random.u64(100..1500));

@@ -76,7 +76,7 @@ struct InFile {
 
 impl Dataset for InFile {
     fn iterate(&self, scope: &Scope) -> Result<Elements> {
-        Ok(Elements::new(Begun {
+        Ok(Elements::new(CacheIteration {
             input: self.input.clone(),
             prefix: self.prefix.clone(),
             scope: scope.clone(),
@@ -90,7 +90,7 @@ impl Dataset for InFile {
 }
 
 /// An iteration that reads the files of the cache, or writes them if there are none.
-struct Begun {
+struct CacheIteration {
     input: DatasetRef,
     prefix: String,
     scope: Scope,
@@ -98,7 +98,7 @@ struct Begun {
     elements: Option<Elements>,
 }
 
-impl Produce for Begun {
+impl Produce for CacheIteration {
     fn next(&mut self) -> Next<'_> {
         Box::pin(async {
             if self.elements.is_none() {
@@ -117,7 +117,7 @@ impl Produce for Begun {
     }
 }
 
-impl Begun {
+impl CacheIteration {
     fn read(&self) -> Result<Elements> {
         let components = self.input.types().dtypes.len();
         let reader = BundleReader::open(&self.prefix)?;

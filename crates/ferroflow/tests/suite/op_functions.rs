@@ -190,7 +190,7 @@ fn function(op: &OpDef) -> String {
         );
         return text;
     }
-    let options = format!("{}Options", camel(&op.name));
+    let options = options_name(op);
     let lifetime = optional.iter().any(|a| option_type(a).contains('\''));
     let generic = if lifetime { "<'a>" } else { "" };
     let anonymous = if lifetime { "<'_>" } else { "" };
@@ -241,6 +241,15 @@ fn function(op: &OpDef) -> String {
         outputs.returned(op, &made(&body))
     );
     text.replace("(, ", "(")
+}
+
+/// The name of the type of an op's optional attributes. `g.variable_with` and `g.while_loop_with`
+/// have options of their own, which are called `VariableOptions` and `WhileOptions`.
+fn options_name(op: &OpDef) -> String {
+    match op.name.as_str() {
+        "Variable" | "While" => format!("{}OpOptions", op.name),
+        name => format!("{}Options", camel(name)),
+    }
 }
 
 /// Parameter names, each once.

@@ -126,7 +126,7 @@ async fn a_silent_task_ends_the_steps_that_need_it() {
     let address = proxy.address();
     let mut frozen = None;
     let cluster = Cluster::with_ps_behind(|real| {
-        frozen = Some(proxy.relay(real));
+        frozen = Some(proxy.forward_to(real));
         address
     });
     let frozen = frozen.unwrap();

@@ -22,7 +22,7 @@ impl Proxy {
     }
 
     /// Starts forwarding to `address`. The returned handle can freeze it.
-    pub fn relay(self, address: String) -> watch::Sender<bool> {
+    pub fn forward_to(self, address: String) -> watch::Sender<bool> {
         let Proxy { listener, frozen } = self;
         let gate = frozen.subscribe();
         tokio::spawn(async move {

@@ -914,23 +914,23 @@ pub fn unbatch_grad_with(
 
 /// The attributes of [`while_with`] that have defaults.
 #[derive(Clone, Debug)]
-pub struct WhileOptions<'a> {
+pub struct WhileOpOptions<'a> {
     /// `output_shapes`: list of shapes, empty by default.
     pub output_shapes: &'a [PartialShape],
     /// `parallel_iterations`: int, `10` by default.
     pub parallel_iterations: i64,
 }
 
-impl Default for WhileOptions<'_> {
+impl Default for WhileOpOptions<'_> {
     fn default() -> Self {
-        WhileOptions { output_shapes: &[], parallel_iterations: 10 }
+        WhileOpOptions { output_shapes: &[], parallel_iterations: 10 }
     }
 }
 
 /// `While`: Applies `body` to its input again and again, as long as `cond` of it is true.
 #[track_caller]
 pub fn while_(g: &Graph, input: &[Output], cond: &Function, body: &Function) -> Vec<Output> {
-    while_with(g, input, cond, body, WhileOptions::default())
+    while_with(g, input, cond, body, WhileOpOptions::default())
 }
 
 /// [`while_()`] with other attributes.
@@ -940,7 +940,7 @@ pub fn while_with(
     input: &[Output],
     cond: &Function,
     body: &Function,
-    options: WhileOptions<'_>,
+    options: WhileOpOptions<'_>,
 ) -> Vec<Output> {
     g.op("While")
         .list(input)

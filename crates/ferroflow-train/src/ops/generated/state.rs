@@ -4777,23 +4777,23 @@ pub fn var_is_initialized_op(resource: &Output) -> Output {
 
 /// The attributes of [`variable_with`] that have defaults.
 #[derive(Clone, Debug)]
-pub struct VariableOptions<'a> {
+pub struct VariableOpOptions<'a> {
     /// `container`: string, empty by default.
     pub container: &'a str,
     /// `shared_name`: string, empty by default.
     pub shared_name: &'a str,
 }
 
-impl Default for VariableOptions<'_> {
+impl Default for VariableOpOptions<'_> {
     fn default() -> Self {
-        VariableOptions { container: "", shared_name: "" }
+        VariableOpOptions { container: "", shared_name: "" }
     }
 }
 
 /// `Variable`: A reference to a variable that outlives the step.
 #[track_caller]
 pub fn variable(g: &Graph, shape: &PartialShape, dtype: DType) -> Output {
-    variable_with(g, shape, dtype, VariableOptions::default())
+    variable_with(g, shape, dtype, VariableOpOptions::default())
 }
 
 /// [`variable()`] with other attributes.
@@ -4802,7 +4802,7 @@ pub fn variable_with(
     g: &Graph,
     shape: &PartialShape,
     dtype: DType,
-    options: VariableOptions<'_>,
+    options: VariableOpOptions<'_>,
 ) -> Output {
     g.op("Variable")
         .attr("shape", shape.clone())
