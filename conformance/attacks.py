@@ -29,10 +29,10 @@ import grpc
 # Imported now: another user may not be able to read the packages, and gRPC imports some when it first connects.
 import copy, grpc._channel, grpc._grpcio_metadata, logging  # noqa: E401,F401
 
-NOBODY = 65534
+OTHER_USER = 65534
 TASK = "/job:worker/replica:0/task:0"
 MARK = 0x5ec7e75ec7e75ec7
-SECRET = b"the secret of the victim, which nobody else may see"
+SECRET = b"the secret of the victim, which no other client may see"
 
 
 class Broken(Exception):
@@ -267,7 +267,7 @@ def other_user_reads_a_file(program, folder):
     with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
         file.write(SECRET)
     with Server(program) as server:
-        worked, value = as_user(NOBODY, read_file, server.port, path)
+        worked, value = as_user(OTHER_USER, read_file, server.port, path)
         if worked and SECRET in value:
             raise Broken("it read the file")
         return value
@@ -277,7 +277,7 @@ def other_user_writes_a_file(program, folder):
     """Another user of the host writes a file as the server's user."""
     path = os.path.join(folder, "written")
     with Server(program) as server:
-        worked, value = as_user(NOBODY, write_file, server.port, path)
+        worked, value = as_user(OTHER_USER, write_file, server.port, path)
         if os.path.exists(path):
             raise Broken("it wrote the file")
         return value
@@ -349,10 +349,10 @@ def other_user_truncates_shared_memory(program, folder):
     """Another user offers a file as shared memory, and truncates it: the server dies of SIGBUS."""
     place = os.path.join(folder, "shared")
     os.mkdir(place)
-    os.chown(place, NOBODY, NOBODY)
+    os.chown(place, OTHER_USER, OTHER_USER)
     os.chmod(folder, 0o755)
     with Server(program) as server:
-        value = as_user(NOBODY, _bus_error, server.port, os.path.join(place, "memory"))[1]
+        value = as_user(OTHER_USER, _bus_error, server.port, os.path.join(place, "memory"))[1]
         code = server.ended(3)
         if code is not None:
             raise Broken("the server ended with %s" % code)
@@ -462,7 +462,7 @@ def _attack_a_session(program, attack):
         thread.start()
         if not tell.wait(60):
             raise RuntimeError("the victim has no session: %s" % victim)
-        said = [as_user(NOBODY, attack, port)[1] for port in ports.values()]
+        said = [as_user(OTHER_USER, attack, port)[1] for port in ports.values()]
         go.set()
         thread.join()
         worked, why = victim["end"]
