@@ -26,7 +26,8 @@ import traceback
 os.environ.update(NO_PROXY="*", no_proxy="*", GRPC_ENABLE_FORK_SUPPORT="0")
 
 import grpc
-# Imported now: another user may not be able to read the packages, and gRPC imports some when it first connects.
+# Imported now: another user may not be able to read the packages, and gRPC imports some when it
+# first connects.
 import copy, grpc._channel, grpc._grpcio_metadata, logging  # noqa: E401,F401
 
 OTHER_USER = 65534
