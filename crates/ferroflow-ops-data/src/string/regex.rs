@@ -7,7 +7,7 @@
 
 use super::{GrowingText, map, text};
 use crate::prelude::*;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use regex::bytes::Regex;
 
@@ -197,42 +197,49 @@ fn compile(pattern: &[u8], is_full: bool) -> Result<Regex> {
     })
 }
 
-/// `rewrite` with `\0` to `\9` replaced by the matched groups; `None` if it names a group that does
-/// not exist. An odd backslash is dropped.
-fn expand(rewrite: &[u8], groups: &regex::bytes::Captures<'_>, to: &mut BytesMut) -> Option<()> {
-    let mut bytes = rewrite.iter();
-    while let Some(&b) = bytes.next() {
-        if b != b'\\' {
-            to.extend_from_slice(&[b]);
-            continue;
-        }
-        match bytes.next() {
-            Some(d) if d.is_ascii_digit() => {
-                let group = usize::from(d - b'0');
-                if group >= groups.len() {
-                    return None;
-                }
-                to.extend_from_slice(groups.get(group).map_or(&[][..], |m| m.as_bytes()));
-            }
-            Some(b'\\') => to.extend_from_slice(b"\\"),
+/// A piece of a replacement.
+enum Piece<'a> {
+    Text(&'a [u8]),
+    Group(usize),
+}
+
+/// The pieces of a replacement, in which `\1` stands for group 1 and `\\` for a
+/// backslash. An odd backslash is dropped.
+fn pieces(mut rewrite: &[u8]) -> Vec<Piece<'_>> {
+    let mut found = Vec::new();
+    while let Some(at) = rewrite.iter().position(|&b| b == b'\\') {
+        found.push(Piece::Text(&rewrite[..at]));
+        match rewrite.get(at + 1) {
+            Some(d) if d.is_ascii_digit() => found.push(Piece::Group(usize::from(d - b'0'))),
+            Some(b'\\') => found.push(Piece::Text(b"\\")),
             _ => {}
         }
+        rewrite = rewrite.get(at + 2..).unwrap_or_default();
     }
-    Some(())
+    found.push(Piece::Text(rewrite));
+    found
 }
 
 fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Result<Bytes> {
     // Empty matches between the bytes of one character are none.
     let is_boundary = |at: usize| at == s.len() || (s[at] & 0xc0) != 0x80;
     let (mut out, mut at) = (GrowingText::default(), 0);
+    let pieces = pieces(rewrite);
     for groups in pattern.captures_iter(s) {
         let whole = groups.get(0).expect("group 0 is the match");
         if whole.is_empty() && !is_boundary(whole.start()) {
             continue;
         }
         out.extend_from_slice(&s[at..whole.start()]);
-        if expand(rewrite, &groups, &mut out).is_none() {
-            return Ok(s.clone());
+        for piece in &pieces {
+            match *piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                // There is no such group: nothing is replaced.
+                Piece::Group(group) if group >= groups.len() => return Ok(s.clone()),
+                Piece::Group(group) => {
+                    out.extend_from_slice(groups.get(group).map_or(&[][..], |m| m.as_bytes()));
+                }
+            }
         }
         out.check()?;
         at = whole.end();
