@@ -102,9 +102,9 @@ function drawMap(tasks, stragglers) {
       height += at === 0 ? 40 : 62;
       line.forEach((t, i) => places.set(t.name, [(width * (i + 0.5)) / line.length, height]));
     }
-    height += 80;
+    height += 110;
   }
-  if (jobs.length > 0) height -= 50;
+  if (jobs.length > 0) height -= 80;
   const links = [];
   let most = 1;
   const join = (from, to, rate) => { links.push([from, to, rate]); most = Math.max(most, rate); };
@@ -358,27 +358,27 @@ function showGraph() {
   const where = nodes.map((_, i) => {
     const row = number(filled.get(depth[i]));
     filled.set(depth[i], row + 1);
-    return [10 + depth[i] * 150, 10 + row * 34];
+    return [10 + depth[i] * 180, 10 + row * 40];
   });
-  const width = 170 + Math.max(...where.map((w) => w[0]));
+  const width = 200 + Math.max(...where.map((w) => w[0]));
   const height = 50 + Math.max(...where.map((w) => w[1]));
   const parts = [];
   nodes.forEach((node, i) => {
     for (const input of node.inputs) {
       const from = source(input);
       if (from === undefined) continue;
-      const [x1, y1, x2, y2] = [where[from][0] + 130, where[from][1] + 13, where[i][0], where[i][1] + 13];
+      const [x1, y1, x2, y2] = [where[from][0] + 160, where[from][1] + 16, where[i][0], where[i][1] + 16];
       parts.push(drawn('path', { d: `M${x1},${y1} C${x1 + 30},${y1} ${x2 - 30},${y2} ${x2},${y2}`, class: 'link idle', 'stroke-width': 1 }));
     }
   });
   nodes.forEach((node, i) => {
     const [x, y] = where[i];
-    const box = drawn('rect', { x, y, width: 130, height: 26, rx: 5 });
+    const box = drawn('rect', { x, y, width: 160, height: 32, rx: 5 });
     box.style.stroke = COLOURS[tasks.indexOf(taskName(node.task)) % COLOURS.length];
-    const name = node.name.length > 20 ? '…' + node.name.slice(-19) : node.name;
+    const name = node.name.length > 22 ? '…' + node.name.slice(-21) : node.name;
     parts.push(drawn('g', { class: 'node' }, box,
-      drawn('text', { x: x + 6, y: y + 11, class: 'soft' }, node.op.slice(0, 22)),
-      drawn('text', { x: x + 6, y: y + 22, class: 'soft' }, name),
+      drawn('text', { x: x + 7, y: y + 13 }, node.op.slice(0, 22)),
+      drawn('text', { x: x + 7, y: y + 26, class: 'soft' }, name),
       drawn('title', {}, `${node.name} (${node.op}) on ${taskName(node.task)}`)));
   });
   const label = `Graph of ${graph.total} nodes on ${tasks.length} tasks`;
@@ -391,7 +391,7 @@ function showGraph() {
     return item;
   });
   const cut = graph.total > nodes.length ? ` The first ${nodes.length} of ${graph.total} nodes.` : '';
-  byId('graph-hint').textContent = (graph.placed ? 'The step that was placed.' : 'As the client sent it.') + cut;
+  byId('graph-hint').textContent = ['As the client sent it.', 'A step as it was placed.', 'The step that is run again and again, as it was placed.'][number(graph.stage ?? (graph.placed ? 1 : 0))] + cut;
   byId('graph-view').replaceChildren(element('ul', { class: 'legend' }, ...items), svg);
   const heads = [['node'], ['op', 'text'], ['task', 'text'], ['inputs', 'text']];
   const rows = nodes.map((n) => ({ cells: [n.name, n.op, taskName(n.task), n.inputs.join(', ')] }));
@@ -400,14 +400,19 @@ function showGraph() {
 
 /** The value of the one event that such an address answers with. */
 async function once(address) {
-  const answer = await fetch(address);
-  const found = /^data: (.*)$/m.exec(await answer.text());
-  return found ? JSON.parse(found[1]) : null;
+  try {
+    const answer = await fetch(address);
+    const found = /^data: (.*)$/m.exec(await answer.text());
+    return found ? JSON.parse(found[1]) : null;
+  } catch {
+    // The job has ended; the status line says so.
+    return null;
+  }
 }
 
 async function refreshGraph(tasks) {
   const chief = tasks.find((t) => t.steps > 0 && !t.lost);
-  const key = chief ? `${chief.pid} ${chief.sessions} ${Math.min(chief.parts, 20)}` : '';
+  const key = chief ? `${chief.pid} ${chief.sessions} ${Math.floor(Math.log2(number(chief.parts) + 1))}` : '';
   if (!chief || key === view.graphKey) return;
   view.graphKey = key;
   const graph = await once('/api/job/graph');
@@ -429,7 +434,8 @@ async function refreshLogs() {
   const task = byId('log-task').value;
   if (!task) return;
   const found = await once('/api/job/logs?task=' + encodeURIComponent(task));
-  byId('log-lines').textContent = (found || []).join('\n') || 'This task has logged nothing yet.';
+  if (found === null) return;
+  byId('log-lines').textContent = found.join('\n') || 'This task has logged nothing yet.';
 }
 
 function showLogTasks(tasks) {
@@ -466,6 +472,15 @@ function show(state) {
       if (Number.isFinite(value)) addPoint(view.curves.get(key).points, step, value);
     }
   }
+  // Ranks have no graph, no variables and mostly no loss: leave out what would stay empty.
+  const isRing = tasks.length > 0 && tasks.every((t) => t.job === 'rank');
+  for (const part of ['shards', 'graph']) {
+    byId(part).hidden = isRing;
+    document.querySelector(`nav a[href="#${part}"]`).hidden = isRing;
+  }
+  byId('stragglers').classList.toggle('wide', isRing);
+  for (const part of ['loss', 'loss-title']) byId(part).hidden = isRing && view.curves.size === 0;
+  byId('checkpoint-title').hidden = (state.checkpoints || []).length === 0;
   drawMap(tasks, state.stragglers);
   showCurves();
   drawTimeline(tasks);
