@@ -148,6 +148,12 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Marks it as its own inverse: `f(f(x))` is `x`, to the bit and for every dtype.
+    pub fn involution(mut self) -> Self {
+        self.def.is_involution = true;
+        self
+    }
+
     /// Marks it as an aggregate: any number of inputs of one type, in any order.
     pub fn aggregate(mut self) -> Self {
         self.def.is_aggregate = true;

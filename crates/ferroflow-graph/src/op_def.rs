@@ -35,6 +35,8 @@ pub struct OpDef {
     pub is_stateful: bool,
     /// Its inputs can be exchanged.
     pub is_commutative: bool,
+    /// It has one input and is its own inverse, to the bit: `f(f(x))` is `x`.
+    pub is_involution: bool,
     /// It takes any number of inputs of one type, in any order.
     pub is_aggregate: bool,
     /// Accepts references to uninitialized variables.
@@ -254,6 +256,7 @@ impl OpDef {
             attrs: Vec::new(),
             is_stateful: false,
             is_commutative: false,
+            is_involution: false,
             is_aggregate: false,
             allows_uninitialized_input: false,
             control_flow: None,

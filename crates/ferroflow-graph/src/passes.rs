@@ -3,6 +3,7 @@
 //! A later pass never changes a fetched value, a stateful op, or an error that the user would see.
 //! Nodes that stay keep their names, their devices and their order.
 
+mod bypass;
 mod cost;
 mod cse;
 mod ends;
@@ -11,6 +12,7 @@ mod fuse;
 mod identity;
 mod idle;
 mod infer;
+mod involution;
 mod lower;
 mod memory;
 mod order;
@@ -31,6 +33,7 @@ pub use fuse::{fuse_elementwise, fuse_epilogues};
 pub use identity::remove_identities;
 pub use infer::infer;
 pub(crate) use infer::{constant, node_shapes};
+pub use involution::remove_involutions;
 pub use lower::lower;
 pub use memory::copy_between_memories;
 pub(crate) use order::closes_loop;
@@ -51,6 +54,8 @@ pub struct Rewrites {
     pub folds: bool,
     /// Removes nodes that only pass a value on.
     pub removes_identities: bool,
+    /// Removes pairs of nodes that undo each other.
+    pub removes_involutions: bool,
     /// Makes one node of equal ones.
     pub merges: bool,
     /// Makes one node of element-wise ones, and of a product and what follows it.
@@ -59,11 +64,21 @@ pub struct Rewrites {
 
 impl Rewrites {
     /// All of them.
-    pub const ALL: Rewrites =
-        Rewrites { folds: true, removes_identities: true, merges: true, fuses: true };
+    pub const ALL: Rewrites = Rewrites {
+        folds: true,
+        removes_identities: true,
+        removes_involutions: true,
+        merges: true,
+        fuses: true,
+    };
     /// The graph runs as it was built.
-    pub const NONE: Rewrites =
-        Rewrites { folds: false, removes_identities: false, merges: false, fuses: false };
+    pub const NONE: Rewrites = Rewrites {
+        folds: false,
+        removes_identities: false,
+        removes_involutions: false,
+        merges: false,
+        fuses: false,
+    };
 }
 
 impl Default for Rewrites {
@@ -82,6 +97,11 @@ pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate
     // Before merging: nodes that read the same value through identities become equal.
     if wanted.removes_identities {
         remove_identities(step);
+    }
+    // After identities, which can stand between the two nodes of a pair; before merging, because
+    // more nodes become equal.
+    if wanted.removes_involutions {
+        remove_involutions(step);
     }
     // Before fusing: a node inside a fused one cannot be merged any more.
     if wanted.merges {

@@ -87,6 +87,7 @@ pub(super) fn rewrites_of(graph: Option<&pb::GraphOptions>) -> Rewrites {
     Rewrites {
         folds: is_on(rewrite.constant_folding()),
         removes_identities: is_on(rewrite.dependency_optimization()),
+        removes_involutions: is_on(rewrite.arithmetic_optimization()),
         merges: is_on(rewrite.common_subgraph_elimination()),
         fuses: is_on(rewrite.remapping()),
     }
@@ -124,7 +125,7 @@ fn unused_fields(config: &pb::ConfigProto) -> Vec<&'static str> {
         (only_off(rewrite.constant_folding()), "rewrite_options.constant_folding"),
         (only_off(rewrite.remapping()), "rewrite_options.remapping"),
         (is_set(rewrite.layout_optimizer()), "rewrite_options.layout_optimizer"),
-        (is_set(rewrite.arithmetic_optimization()), "rewrite_options.arithmetic_optimization"),
+        (only_off(rewrite.arithmetic_optimization()), "rewrite_options.arithmetic_optimization"),
         (is_set(rewrite.loop_optimization()), "rewrite_options.loop_optimization"),
         (is_set(rewrite.function_optimization()), "rewrite_options.function_optimization"),
         (is_set(rewrite.shape_optimization()), "rewrite_options.shape_optimization"),
@@ -277,6 +278,9 @@ mod tests {
         assert_eq!(rewrites(fold), Rewrites { folds: false, ..Rewrites::ALL });
         let fuse = pb::RewriterConfig { remapping: off, ..Default::default() };
         assert_eq!(rewrites(fuse), Rewrites { fuses: false, ..Rewrites::ALL });
+        let simplify = pb::RewriterConfig { arithmetic_optimization: off, ..Default::default() };
+        let want = Rewrites { removes_involutions: false, ..Rewrites::ALL };
+        assert_eq!(rewrites(simplify), want);
         let options = pb::OptimizerOptions { opt_level: Level::L0 as i32, ..Default::default() };
         let graph = pb::GraphOptions { optimizer_options: Some(options), ..Default::default() };
         assert_eq!(rewrites_of(Some(&graph)), Rewrites::NONE);

@@ -29,6 +29,7 @@ fn catalog() -> Catalog {
         .commutative()
         .shape(shape::broadcast);
     c.op("Sub").input("x: int64").input("y: int64").output("z: int64");
+    c.op("Neg").input("x: int64").output("y: int64").involution();
     c.op("Pair").input("x: int64").output("a: int64").output("b: int64");
     c.op("Even").input("x: int64").output("y: int64");
     c.op("Big").input("x: int64").output("y: int64").shape(|_| Ok(vec![[1 << 40].into()]));
@@ -64,6 +65,7 @@ fn evaluate(node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         "Identity" | "_Retval" => one(x(0)?),
         "Add" => one(x(0)?.wrapping_add(x(1)?)),
         "Sub" => one(x(0)?.wrapping_sub(x(1)?)),
+        "Neg" => one(x(0)?.wrapping_neg()),
         "Pair" => Ok(vec![Tensor::scalar(x(0)? + 1), Tensor::scalar(x(0)?.wrapping_mul(3))]),
         "Even" if x(0)? % 2 == 0 => one(x(0)? / 2),
         "Even" => Err(err!(InvalidArgument, "odd")),
@@ -128,7 +130,7 @@ fn random_graph(choices: &[(u8, u16, u16, Option<u16>)]) -> Vec<NodeDef> {
     for (i, &(kind, a, b, control)) in choices.iter().enumerate() {
         let name = format!("n{}", i + 1);
         let pick = |k: u16| outputs[k as usize % outputs.len()].as_str();
-        let mut def = match kind % 10 {
+        let mut def = match kind % 12 {
             0..=2 => constant(&name, i64::from(a % 4), &[]),
             3 => node(&name, "Add", &[pick(a), pick(b)]),
             4 => node(&name, "Sub", &[pick(a), pick(b)]),
@@ -137,6 +139,7 @@ fn random_graph(choices: &[(u8, u16, u16, Option<u16>)]) -> Vec<NodeDef> {
             7 if a % 4 == 0 => node(&name, "Even", &[pick(b)]),
             7 => node(&name, "Add", &[pick(b), pick(a)]),
             8 => node(&name, "Tick", &[pick(a)]),
+            9 | 10 => node(&name, "Neg", &[pick(a)]),
             _ => node(&name, "NoOp", &[]),
         };
         if let Some(c) = control {
@@ -194,6 +197,9 @@ proptest! {
         let mut direct = before.clone();
         remove_identities(&mut direct);
         check_same(&before, &direct, feed);
+        let mut undone = before.clone();
+        remove_involutions(&mut undone);
+        check_same(&before, &undone, feed);
         let mut merged = before.clone();
         merge_common(&mut merged);
         check_same(&before, &merged, feed);
@@ -263,6 +269,39 @@ fn identities_with_other_effects_stay() {
         names(&s),
         ["_arg_x_0_0", "anchor", "waits", "target", "moves", "end", "end2", "_retval_end2_0_0"]
     );
+}
+
+#[test]
+fn pairs_of_nodes_that_undo_each_other_are_removed() {
+    let nodes = vec![
+        node("x", "Placeholder", &[]),
+        node("a1", "Neg", &["x"]),
+        node("a2", "Neg", &["a1"]),
+        node("a3", "Neg", &["a2"]),
+        node("a4", "Neg", &["a3"]),
+        node("b1", "Neg", &["x"]),
+        node("b2", "Neg", &["b1"]),
+        node("odd", "Neg", &["b2"]),
+        node("tick", "Tick", &["x"]),
+        node("c1", "Neg", &["x", "^tick"]),
+        node("waits", "Neg", &["c1"]),
+        node("d1", "Neg", &["x"]),
+        NodeDef { device: "/cpu:0".into(), ..node("moves", "Neg", &["d1"]) },
+        node("sum", "Add", &["a4", "b2"]),
+        node("sum2", "Add", &["waits", "moves"]),
+    ];
+    let before = step(nodes, &["x:0"], &["sum:0", "sum2:0", "b1:0", "odd:0"], &[]);
+    let mut after = before.clone();
+    remove_involutions(&mut after);
+    check_same(&before, &after, 5);
+    let stay = ["b1", "odd", "tick", "c1", "waits", "d1", "moves", "sum", "sum2"];
+    assert_eq!(names(&after)[1..10], stay);
+    let inputs = |name: &str| {
+        let node = after.graph.node(after.graph.find(name).unwrap());
+        node.inputs.iter().map(|e| after.graph.node(e.node).name.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(inputs("sum"), ["_arg_x_0_0", "_arg_x_0_0"]);
+    assert_eq!(inputs("odd"), ["_arg_x_0_0"]);
 }
 
 #[test]

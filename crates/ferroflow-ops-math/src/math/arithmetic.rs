@@ -146,6 +146,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("x: T")
         .output("y: T")
         .attr(signed)
+        .involution()
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Neg>)
         .gpu(gpu::REAL, elementwise("-x"))

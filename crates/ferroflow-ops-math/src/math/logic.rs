@@ -90,6 +90,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .doc("Element-wise `not x`.")
         .input("x: bool")
         .output("y: bool")
+        .involution()
         .shape(shape::same_as_input)
         .gpu(&[], elementwise("!x"))
         .cpu(|_| Ok(KernelBox::new(unary::<Not, bool>())));
@@ -148,6 +149,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("x: T")
         .output("y: T")
         .attr(integer)
+        .involution()
         .shape(shape::same_as_input)
         .gpu(gpu::INTEGER, elementwise("~x"))
         .cpu(per_dtype!(INTEGER, T => unary::<Not, T>()));
