@@ -56,9 +56,10 @@ def dequantize(c):
            narrow_range=c.chance(0.3))
 
 
-def uniform(c, s, dtype):
+def uniform(c, s, dtype, axis=None):
     low, high = {"qint8": (-128, 127), "qint32": (-(1 << 31), (1 << 31) - 1)}[dtype]
-    axis = c.pick([-1, c.int(0, len(s) - 1)]) if s else -1
+    if axis is None:
+        axis = c.pick([-1, c.int(0, len(s) - 1)]) if s else -1
     per = [] if axis < 0 else [s[axis]]
     return dict(scales=c.feed(c.values("float32", per, "positive"), "float32"), zero_points=c.feed(c.values("int32", per, "small"), "int32"), quantization_axis=axis,
                 quantization_min_val=low, quantization_max_val=high)
@@ -74,6 +75,16 @@ def uniform_quantize(c):
 def uniform_dequantize(c):
     s = c.shape(0, 3)
     c.call(input=q(c, "Tin", s), **uniform(c, s, c.types["Tin"]))
+
+
+@recipe("UniformRequantize")
+def uniform_requantize(c):
+    s = c.shape(0, 3)
+    before, after = uniform(c, s, c.types["Tin"]), uniform(c, s, c.types["Tout"])
+    if before["quantization_axis"] >= 0 and after["quantization_axis"] >= 0:
+        before = uniform(c, s, c.types["Tin"], after["quantization_axis"])
+    given = {f"{side}_{name}": value for side, of in (("input", before), ("output", after)) for name, value in of.items()}
+    c.call(input=q(c, "Tin", s, c.pick(["small", "wide"])), **given)
 
 
 @recipe("UniformQuantizedClipByValue")

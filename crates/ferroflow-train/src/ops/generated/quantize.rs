@@ -1421,3 +1421,80 @@ pub fn uniform_quantized_clip_by_value_with(
         .attr("quantization_axis", options.quantization_axis)
         .output()
 }
+
+/// The attributes of [`uniform_requantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformRequantizeOptions {
+    /// `input_quantization_axis`: int, `-1` by default.
+    pub input_quantization_axis: i64,
+    /// `output_quantization_axis`: int, `-1` by default.
+    pub output_quantization_axis: i64,
+}
+
+impl Default for UniformRequantizeOptions {
+    fn default() -> Self {
+        UniformRequantizeOptions { input_quantization_axis: -1, output_quantization_axis: -1 }
+    }
+}
+
+/// `UniformRequantize`: Uniformly quantised integers with other scales and zero points.
+#[track_caller]
+pub fn uniform_requantize(
+    input: &Output,
+    input_scales: &Output,
+    input_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    tout: DType,
+    input_quantization_min_val: i64,
+    input_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+) -> Output {
+    uniform_requantize_with(
+        input,
+        input_scales,
+        input_zero_points,
+        output_scales,
+        output_zero_points,
+        tout,
+        input_quantization_min_val,
+        input_quantization_max_val,
+        output_quantization_min_val,
+        output_quantization_max_val,
+        UniformRequantizeOptions::default(),
+    )
+}
+
+/// [`uniform_requantize()`] with other attributes.
+#[track_caller]
+pub fn uniform_requantize_with(
+    input: &Output,
+    input_scales: &Output,
+    input_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    tout: DType,
+    input_quantization_min_val: i64,
+    input_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+    options: UniformRequantizeOptions,
+) -> Output {
+    input
+        .graph()
+        .op("UniformRequantize")
+        .input(input)
+        .input(input_scales)
+        .input(input_zero_points)
+        .input(output_scales)
+        .input(output_zero_points)
+        .attr("Tout", tout)
+        .attr("input_quantization_min_val", input_quantization_min_val)
+        .attr("input_quantization_max_val", input_quantization_max_val)
+        .attr("output_quantization_min_val", output_quantization_min_val)
+        .attr("output_quantization_max_val", output_quantization_max_val)
+        .attr("input_quantization_axis", options.input_quantization_axis)
+        .attr("output_quantization_axis", options.output_quantization_axis)
+        .output()
+}
