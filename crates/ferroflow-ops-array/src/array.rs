@@ -33,7 +33,7 @@ mod segments;
 mod slice;
 mod space;
 mod split;
-mod strided_slice;
+pub mod strided_slice;
 mod tile;
 mod top_k;
 mod transpose;

@@ -13,6 +13,17 @@ mod stack;
 mod tensor_list;
 mod tensor_map;
 
+/// Sets output 0, which must have the declared dtype.
+fn set_typed(ctx: &mut Ctx<'_>, value: Tensor, dtype: DType) -> Result<()> {
+    ensure!(
+        value.dtype() == dtype,
+        Internal,
+        "Output 0 of type {} does not match declared output type {dtype}",
+        value.dtype()
+    );
+    ctx.set(0, value)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     array_ops::register(c);
     composite::register(c);

@@ -239,6 +239,10 @@ fn bins(c: &ShapeCtx<'_>, i: usize) -> Option<usize> {
     c.constant_ints(i).and_then(|v| v.first().copied()).and_then(|n| usize::try_from(n).ok())
 }
 
+/// The types, and whether bins only say that something is in them.
+const BIN_ATTRS: [&str; 3] =
+    ["Tidx: {int32, int64}", "T: {int32, int64, float, double}", "binary_output: bool = false"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Bincount")
         .doc("How often, or with what total weight, each integer below `size` occurs.")
@@ -255,9 +259,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("size: Tidx")
         .input("weights: T")
         .output("output: T")
-        .attr("Tidx: {int32, int64}")
-        .attr("T: {int32, int64, float, double}")
-        .attr("binary_output: bool = false")
+        .attrs(&BIN_ATTRS)
         .shape(|c| {
             Ok(vec![match c.input(0).dims() {
                 Some([rows, _]) => PartialShape::new([*rows, bins(c, 1)]),
@@ -274,9 +276,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("size: Tidx")
         .input("weights: T")
         .output("output: T")
-        .attr("Tidx: {int32, int64}")
-        .attr("T: {int32, int64, float, double}")
-        .attr("binary_output: bool = false")
+        .attrs(&BIN_ATTRS)
         .shape(|c| {
             let rows = c.input(0).dim(0).and_then(|n| n.checked_sub(1));
             Ok(vec![PartialShape::new([rows, bins(c, 2)])])
@@ -291,9 +291,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("size: Tidx")
         .input("weights: T")
         .output("output: T")
-        .attr("Tidx: {int32, int64}")
-        .attr("T: {int32, int64, float, double}")
-        .attr("binary_output: bool = false")
+        .attrs(&BIN_ATTRS)
         .shape(|c| {
             let size = bins(c, 3);
             let rows = c.constant_ints(2).and_then(|d| usize::try_from(*d.first()?).ok());

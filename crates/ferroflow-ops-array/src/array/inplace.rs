@@ -68,30 +68,27 @@ fn combine<T: Num>(f: fn(T, T) -> T) -> impl Kernel {
     }
 }
 
+/// A tensor, row numbers, and values for these rows.
+const ROW_UPDATE: [&str; 3] = ["x: T", "i: int32", "v: T"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("InplaceUpdate")
         .doc("Its input with rows replaced.")
-        .input("x: T")
-        .input("i: int32")
-        .input("v: T")
+        .inputs(&ROW_UPDATE)
         .output("y: T")
         .attr("T: type")
         .shape(shape::same_as_input)
         .cpu_fn(update);
     c.op("InplaceAdd")
         .doc("Its input with something added to rows.")
-        .input("x: T")
-        .input("i: int32")
-        .input("v: T")
+        .inputs(&ROW_UPDATE)
         .output("y: T")
         .attr("T: type")
         .shape(shape::same_as_input)
         .cpu(per_dtype!(NUMBER, T => combine::<T>(T::add)));
     c.op("InplaceSub")
         .doc("Its input with something subtracted from rows.")
-        .input("x: T")
-        .input("i: int32")
-        .input("v: T")
+        .inputs(&ROW_UPDATE)
         .output("y: T")
         .attr("T: type")
         .shape(shape::same_as_input)

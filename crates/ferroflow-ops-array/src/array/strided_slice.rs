@@ -8,7 +8,7 @@ use ferroflow_graph::Attrs;
 
 /// The bit masks of a slice. Bit `i` belongs to entry `i` of begin, end and strides.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Masks {
+pub struct SliceMasks {
     begin: i64,
     end: i64,
     ellipsis: i64,
@@ -16,9 +16,10 @@ pub(crate) struct Masks {
     shrink_axis: i64,
 }
 
-impl Masks {
-    pub(crate) fn new(attrs: &Attrs) -> Result<Masks> {
-        let masks = Masks {
+impl SliceMasks {
+    /// The masks that the attributes of a node say.
+    pub fn new(attrs: &Attrs) -> Result<SliceMasks> {
+        let masks = SliceMasks {
             begin: attrs.int("begin_mask")?,
             end: attrs.int("end_mask")?,
             ellipsis: attrs.int("ellipsis_mask")?,
@@ -52,7 +53,7 @@ enum Place {
 
 /// A slice resolved for a shape.
 #[derive(Debug)]
-pub(crate) struct Slicing {
+pub struct Slicing {
     dims: Vec<Dim>,
     places: Vec<Place>,
     shape: Shape,
@@ -63,7 +64,7 @@ type Triple = (i64, i64, i64);
 
 /// For each dimension of an input of this rank, the entry of the slice that applies to it, if any;
 /// and the dimensions of the result.
-fn places(n: usize, masks: Masks, rank: usize) -> Result<(Vec<Option<usize>>, Vec<Place>)> {
+fn places(n: usize, masks: SliceMasks, rank: usize) -> Result<(Vec<Option<usize>>, Vec<Place>)> {
     let has = |mask: i64, i: usize| mask >> i & 1 == 1;
     // A slice without an ellipsis has one at the end.
     let ellipsis = (0..n).find(|&i| has(masks.ellipsis, i)).unwrap_or(n);
@@ -99,7 +100,7 @@ fn slice_dim(
     (begin, end, stride): Triple,
     i: usize,
     at: usize,
-    masks: Masks,
+    masks: SliceMasks,
 ) -> Result<Dim> {
     let size = size as i64;
     let has = |mask: i64| mask >> i & 1 == 1;
@@ -131,7 +132,7 @@ fn dims(
     shape: &[Option<usize>],
     spoken_for: &[Option<usize>],
     spec: Option<&[Triple]>,
-    masks: Masks,
+    masks: SliceMasks,
 ) -> Result<Vec<Dim>> {
     let mut dims = Vec::with_capacity(shape.len());
     for (at, (&size, place)) in shape.iter().zip(spoken_for).enumerate() {
@@ -159,12 +160,12 @@ fn dims(
 
 impl Slicing {
     /// The slice that these inputs of an op describe, for a tensor of shape `input`.
-    pub(crate) fn new(
+    pub fn new(
         input: &[usize],
         begin: &Tensor,
         end: &Tensor,
         strides: &Tensor,
-        masks: Masks,
+        masks: SliceMasks,
     ) -> Result<Slicing> {
         let n = begin.elements();
         ensure!(
@@ -185,7 +186,7 @@ impl Slicing {
     }
 
     /// The shape of the slice.
-    pub(crate) fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
@@ -206,7 +207,7 @@ impl Slicing {
     }
 
     /// Writes `value`, broadcast to the slice's shape, to the slice of `x`.
-    pub(crate) fn assign(&self, x: &mut Tensor, value: &Tensor) -> Result<()> {
+    pub fn assign(&self, x: &mut Tensor, value: &Tensor) -> Result<()> {
         let (have, want) = (value.shape(), &self.shape);
         let broadcasts = have.rank() <= want.rank()
             && have.iter().rev().zip(want.iter().rev()).all(|(h, w)| h == w || *h == 1);
@@ -261,7 +262,7 @@ fn len_of(dims: &[Dim], place: Place) -> Option<usize> {
 }
 
 fn strided_slice(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let masks = Masks::new(init)?;
+    let masks = SliceMasks::new(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let slicing = Slicing::new(x.shape(), ctx.input(1)?, ctx.input(2)?, ctx.input(3)?, masks)?;
@@ -271,7 +272,7 @@ fn strided_slice(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn strided_slice_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    let masks = Masks::new(c.attrs)?;
+    let masks = SliceMasks::new(c.attrs)?;
     let input = c.input(0);
     let n = (1..4).find_map(|i| c.input(i).dim(0));
     let (Some(sizes), Some(n)) = (input.dims(), n.filter(|&n| n < 32)) else {
@@ -289,7 +290,7 @@ fn strided_slice_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 }
 
 fn strided_slice_grad(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let masks = Masks::new(init)?;
+    let masks = SliceMasks::new(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let shape = ctx.input(0)?;
         ensure!(
@@ -315,7 +316,7 @@ fn strided_slice_grad(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn tensor_strided_slice_update(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let masks = Masks::new(init)?;
+    let masks = SliceMasks::new(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let shape = ctx.input(0)?.shape();
         let slicing = Slicing::new(shape, ctx.input(1)?, ctx.input(2)?, ctx.input(3)?, masks)?;
@@ -325,21 +326,27 @@ fn tensor_strided_slice_update(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// The attributes with the masks of a slice.
+pub const MASKS: [&str; 5] = [
+    "begin_mask: int = 0",
+    "end_mask: int = 0",
+    "ellipsis_mask: int = 0",
+    "new_axis_mask: int = 0",
+    "shrink_axis_mask: int = 0",
+];
+
+/// The bounds of a slice.
+const BOUNDS: [&str; 3] = ["begin: Index", "end: Index", "strides: Index"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("StridedSlice")
         .doc("Every `strides`-th element from `begin` to before `end`, in each dimension.")
         .input("input: T")
-        .input("begin: Index")
-        .input("end: Index")
-        .input("strides: Index")
+        .inputs(&BOUNDS)
         .output("output: T")
         .attr("T: type")
         .attr("Index: {int16, int32, int64}")
-        .attr("begin_mask: int = 0")
-        .attr("end_mask: int = 0")
-        .attr("ellipsis_mask: int = 0")
-        .attr("new_axis_mask: int = 0")
-        .attr("shrink_axis_mask: int = 0")
+        .attrs(&MASKS)
         .shape(strided_slice_shape)
         .anywhere()
         .host_inputs(&["begin", "end", "strides"])
@@ -347,18 +354,12 @@ pub(crate) fn register(c: &mut Catalog) {
     c.op("StridedSliceGrad")
         .doc("Zeros of the given shape with `dy` where a StridedSlice would have taken it from.")
         .input("shape: Index")
-        .input("begin: Index")
-        .input("end: Index")
-        .input("strides: Index")
+        .inputs(&BOUNDS)
         .input("dy: T")
         .output("output: T")
         .attr("T: type")
         .attr("Index: {int32, int64}")
-        .attr("begin_mask: int = 0")
-        .attr("end_mask: int = 0")
-        .attr("ellipsis_mask: int = 0")
-        .attr("new_axis_mask: int = 0")
-        .attr("shrink_axis_mask: int = 0")
+        .attrs(&MASKS)
         .shape(shape::from_input_0)
         .anywhere()
         .host_inputs(&["shape", "begin", "end", "strides"])
@@ -366,18 +367,12 @@ pub(crate) fn register(c: &mut Catalog) {
     c.op("TensorStridedSliceUpdate")
         .doc("Its input with a strided slice of it replaced by `value`.")
         .input("input: T")
-        .input("begin: Index")
-        .input("end: Index")
-        .input("strides: Index")
+        .inputs(&BOUNDS)
         .input("value: T")
         .output("output: T")
         .attr("T: type")
         .attr("Index: {int32, int64}")
-        .attr("begin_mask: int = 0")
-        .attr("end_mask: int = 0")
-        .attr("ellipsis_mask: int = 0")
-        .attr("new_axis_mask: int = 0")
-        .attr("shrink_axis_mask: int = 0")
+        .attrs(&MASKS)
         .shape(shape::same_as_input)
         .cpu(tensor_strided_slice_update);
     c.gradient("StridedSlice", |g, dy| {

@@ -9,6 +9,22 @@ use ferroflow_op_kit::parallel::for_rows;
 trait Ordered: Element + PartialOrd {}
 impl<T: Element + PartialOrd> Ordered for T {}
 
+/// The shape without dimension `axis`; and the elements before it, in it and behind it.
+fn reduced(x: &Tensor, axis: &Tensor) -> Result<(Vec<usize>, [usize; 3])> {
+    ensure!(
+        axis.rank() == 0,
+        InvalidArgument,
+        "dim must be a scalar, but received tensor of shape: {}",
+        axis.shape()
+    );
+    let axis = dimension(x.rank(), axis.scalar_index()?)?;
+    let (outer, r, inner) = around(x.shape(), axis);
+    ensure!(r > 0, InvalidArgument, "Reduction axis {axis} is empty in shape {}", x.shape());
+    let mut shape = x.shape().to_vec();
+    shape.remove(axis);
+    Ok((shape, [outer, r, inner]))
+}
+
 /// The positions of the best element along a dimension. Of equal elements the first wins. NaN never
 /// wins.
 fn arg<T: Ordered>(
@@ -17,18 +33,8 @@ fn arg<T: Ordered>(
 ) -> Result<KernelBox> {
     let to = init.dtype("output_type")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let (x, axis) = (ctx.input(0)?, ctx.input(1)?);
-        ensure!(
-            axis.rank() == 0,
-            InvalidArgument,
-            "dim must be a scalar, but received tensor of shape: {}",
-            axis.shape()
-        );
-        let axis = dimension(x.rank(), axis.scalar_index()?)?;
-        let (outer, r, inner) = around(x.shape(), axis);
-        ensure!(r > 0, InvalidArgument, "Reduction axis {axis} is empty in shape {}", x.shape());
-        let mut shape = x.shape().to_vec();
-        shape.remove(axis);
+        let x = ctx.input(0)?;
+        let (shape, [outer, r, inner]) = reduced(x, ctx.input(1)?)?;
         let mut y = ctx.alloc(DType::Int64, shape)?;
         let (x, out) = (x.as_slice::<T>()?, y.as_mut_slice::<i64>()?);
         if outer * inner > 0 {
@@ -134,18 +140,8 @@ fn arg_on_device(init: &KernelInit<'_>, better: &str) -> Result<KernelBox> {
     let text = format!("{types}{}", TEXT.replace("BETTER", better));
     let kernel = GpuKernel::new(text, "arg").loaded(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let (x, axis) = (ctx.input(0)?, ctx.input(1)?);
-        ensure!(
-            axis.rank() == 0,
-            InvalidArgument,
-            "dim must be a scalar, but received tensor of shape: {}",
-            axis.shape()
-        );
-        let axis = dimension(x.rank(), axis.scalar_index()?)?;
-        let (_, r, inner) = around(x.shape(), axis);
-        ensure!(r > 0, InvalidArgument, "Reduction axis {axis} is empty in shape {}", x.shape());
-        let mut shape = x.shape().to_vec();
-        shape.remove(axis);
+        let x = ctx.input(0)?;
+        let (shape, [_, r, inner]) = reduced(x, ctx.input(1)?)?;
         let out = ctx.alloc_on_device(to, shape)?;
         let n = out.elements();
         let args = [length(n), length(r), length(inner), address(x)?, address(&out)?];

@@ -63,21 +63,28 @@ macro_rules! lowest {
 }
 lowest!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
 
+/// The sorted ids of the rows of `data`, and the shape of the result: a row for each segment.
+pub(super) fn segments_of(data: &Tensor, ids: &Tensor) -> Result<(Vec<i64>, Vec<usize>)> {
+    ensure!(data.rank() >= 1, InvalidArgument, "input must be at least rank 1");
+    ensure!(ids.rank() == 1, InvalidArgument, "segment_ids should be a vector.");
+    ensure!(
+        ids.elements() == data.shape()[0],
+        InvalidArgument,
+        "segment_ids should be the same size as dimension 0 of input."
+    );
+    let ids = ids.to_indices()?;
+    let rows = checked_segments(&ids)?;
+    let mut shape = data.shape().to_vec();
+    shape[0] = rows;
+    Ok((ids, shape))
+}
+
 /// Ranges of equal, neighbouring ids.
 impl<T: Num> Kernel for Join<T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let (data, ids) = (ctx.input(0)?, ctx.input(1)?);
-        ensure!(data.rank() >= 1, InvalidArgument, "input must be at least rank 1");
-        ensure!(ids.rank() == 1, InvalidArgument, "segment_ids should be a vector.");
-        ensure!(
-            ids.elements() == data.shape()[0],
-            InvalidArgument,
-            "segment_ids should be the same size as dimension 0 of input."
-        );
-        let ids = ids.to_indices()?;
-        let rows = checked_segments(&ids)?;
-        let mut shape = data.shape().to_vec();
-        shape[0] = rows;
+        let data = ctx.input(0)?;
+        let (ids, shape) = segments_of(data, ctx.input(1)?)?;
+        let rows = shape[0];
         let mut y = ctx.alloc(T::DTYPE, shape)?;
         let x = data.as_slice::<T>()?;
         let out = y.as_mut_slice::<T>()?;

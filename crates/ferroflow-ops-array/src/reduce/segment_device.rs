@@ -1,6 +1,6 @@
 //! Segments on a GPU: in the order of the CPU, so that results are the same in every run.
 
-use super::segment::{checked_segments, num_segments};
+use super::segment::{num_segments, segments_of};
 use crate::prelude::*;
 use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, length, rows::RowUpdate};
 
@@ -69,18 +69,9 @@ fn text(init: &KernelInit<'_>, how: SegmentText) -> Result<String> {
 pub(super) fn sorted(init: &KernelInit<'_>, how: SegmentText) -> Result<KernelBox> {
     let kernel = GpuKernel::new(text(init, how)?, "sorted").loaded(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let (data, ids) = (ctx.input(0)?, ctx.input(1)?);
-        ensure!(data.rank() >= 1, InvalidArgument, "input must be at least rank 1");
-        ensure!(ids.rank() == 1, InvalidArgument, "segment_ids should be a vector.");
-        ensure!(
-            ids.elements() == data.shape()[0],
-            InvalidArgument,
-            "segment_ids should be the same size as dimension 0 of input."
-        );
-        let ids = ids.to_indices()?;
-        let rows = checked_segments(&ids)?;
-        let mut shape = data.shape().to_vec();
-        shape[0] = rows;
+        let data = ctx.input(0)?;
+        let (ids, shape) = segments_of(data, ctx.input(1)?)?;
+        let rows = shape[0];
         let out = ctx.alloc_on_device(data.dtype(), shape)?;
         let n = out.elements();
         if n > 0 {

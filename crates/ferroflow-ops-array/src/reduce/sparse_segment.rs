@@ -240,6 +240,13 @@ fn compact_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![gathered_shape(c, None)?, PartialShape::of_rank(1)])
 }
 
+/// The types of a gradient.
+const GRAD_ATTRS: [&str; 3] = [
+    "T: {bfloat16, half, float, double}",
+    "Tidx: {int32, int64} = DT_INT32",
+    "Tsegmentids: {int32, int64} = DT_INT32",
+];
+
 pub(crate) fn register(c: &mut Catalog) {
     macro_rules! sparse_segments {
         ($($op:literal, $doc:literal, $types:literal, $set:tt, $scale:ident;)*) => {$(
@@ -276,9 +283,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 .input("segment_ids: Tsegmentids")
                 .input("output_dim0: int32")
                 .output("output: T")
-                .attr("T: {bfloat16, half, float, double}")
-                .attr("Tidx: {int32, int64} = DT_INT32")
-                .attr("Tsegmentids: {int32, int64} = DT_INT32")
+                .attrs(&GRAD_ATTRS)
                 .shape(segments_shape)
                 .cpu(per_dtype!(FLOAT, T => sparse_segment_grad::<T>(Scale::$scale, false)));
             c.op(concat!("SparseSegment", $op, "GradV2"))
@@ -289,9 +294,7 @@ pub(crate) fn register(c: &mut Catalog) {
                 .input("dense_output_dim0: int32")
                 .output("output: T")
                 .output("sorted_unique_indices: Tidx")
-                .attr("T: {bfloat16, half, float, double}")
-                .attr("Tidx: {int32, int64} = DT_INT32")
-                .attr("Tsegmentids: {int32, int64} = DT_INT32")
+                .attrs(&GRAD_ATTRS)
                 .shape(compact_shape)
                 .cpu(per_dtype!(FLOAT, T => sparse_segment_grad::<T>(Scale::$scale, true)));
         )*};

@@ -126,18 +126,21 @@ impl AsyncKernel for Reduce {
     }
 }
 
+/// The function, and the types of its state and of its other arguments.
+const SCAN_ATTRS: [&str; 3] = ["f: func", "Tstate: list(type) >= 1", "Targuments: list(type) >= 0"];
+
+/// The dataset, the state, and other arguments of the function.
+const SCAN_INPUTS: [&str; 3] =
+    ["input_dataset: variant", "initial_state: Tstate", "other_arguments: Targuments"];
+
 pub(crate) fn register(c: &mut Catalog) {
     for op in ["ScanDataset", "ExperimentalScanDataset"] {
         let b = c
             .op(op)
             .doc("A dataset of what `f` makes of each element and of a state it carries along.")
-            .input("input_dataset: variant")
-            .input("initial_state: Tstate")
-            .input("other_arguments: Targuments")
+            .inputs(&SCAN_INPUTS)
             .makes_dataset()
-            .attr("f: func")
-            .attr("Tstate: list(type) >= 1")
-            .attr("Targuments: list(type) >= 0")
+            .attrs(&SCAN_ATTRS)
             .element_types()
             .attr("preserve_cardinality: bool = false")
             .cpu(scan);
@@ -147,13 +150,9 @@ pub(crate) fn register(c: &mut Catalog) {
     }
     c.op("ReduceDataset")
         .doc("What `f` makes of a state and all elements, one after the other.")
-        .input("input_dataset: variant")
-        .input("initial_state: Tstate")
-        .input("other_arguments: Targuments")
+        .inputs(&SCAN_INPUTS)
         .output("components: output_types")
-        .attr("f: func")
-        .attr("Tstate: list(type) >= 1")
-        .attr("Targuments: list(type) >= 0")
+        .attrs(&SCAN_ATTRS)
         .element_types()
         .attr("use_inter_op_parallelism: bool = true")
         .metadata_attr()

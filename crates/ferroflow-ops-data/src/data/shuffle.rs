@@ -162,14 +162,15 @@ fn epochs(ctx: &Ctx<'_>) -> Result<i64> {
     Ok(count)
 }
 
+/// The dataset, the buffer and the seeds of a shuffle.
+const SHUFFLED: [&str; 4] =
+    ["input_dataset: variant", "buffer_size: int64", "seed: int64", "seed2: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     const DOC: &str = "A dataset of the elements in random order, drawn from a buffer.";
     c.op("ShuffleDataset")
         .doc(DOC)
-        .input("input_dataset: variant")
-        .input("buffer_size: int64")
-        .input("seed: int64")
-        .input("seed2: int64")
+        .inputs(&SHUFFLED)
         .makes_dataset()
         .attr("reshuffle_each_iteration: bool = true")
         .element_types()
@@ -198,10 +199,7 @@ pub(crate) fn register(c: &mut Catalog) {
         });
     c.op("ShuffleDatasetV3")
         .doc(DOC)
-        .input("input_dataset: variant")
-        .input("buffer_size: int64")
-        .input("seed: int64")
-        .input("seed2: int64")
+        .inputs(&SHUFFLED)
         .input("seed_generator: resource")
         .makes_dataset()
         .attr("reshuffle_each_iteration: bool = true")
@@ -217,10 +215,7 @@ pub(crate) fn register(c: &mut Catalog) {
         });
     c.op("ShuffleAndRepeatDataset")
         .doc("A dataset of the elements, several times, each in random order.")
-        .input("input_dataset: variant")
-        .input("buffer_size: int64")
-        .input("seed: int64")
-        .input("seed2: int64")
+        .inputs(&SHUFFLED)
         .input("count: int64")
         .makes_dataset()
         .element_types()
@@ -235,10 +230,7 @@ pub(crate) fn register(c: &mut Catalog) {
         });
     c.op("ShuffleAndRepeatDatasetV2")
         .doc("A dataset of the elements, several times, each in random order.")
-        .input("input_dataset: variant")
-        .input("buffer_size: int64")
-        .input("seed: int64")
-        .input("seed2: int64")
+        .inputs(&SHUFFLED)
         .input("count: int64")
         .input("seed_generator: resource")
         .makes_dataset()

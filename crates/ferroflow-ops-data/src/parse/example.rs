@@ -434,6 +434,14 @@ fn batch_shapes(c: &ShapeCtx<'_>, sparse: usize, lead: &PartialShape) -> Result<
     Ok(shapes)
 }
 
+/// The values of sparse and dense features.
+const FEATURES: [&str; 4] = [
+    "sparse_indices: num_sparse * int64",
+    "sparse_values: sparse_types",
+    "sparse_shapes: num_sparse * int64",
+    "dense_values: Tdense",
+];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ParseExample")
         .doc("Features of a batch of Example records.")
@@ -462,10 +470,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("dense_keys: string")
         .input("ragged_keys: string")
         .input("dense_defaults: Tdense")
-        .output("sparse_indices: num_sparse * int64")
-        .output("sparse_values: sparse_types")
-        .output("sparse_shapes: num_sparse * int64")
-        .output("dense_values: Tdense")
+        .outputs(&FEATURES)
         .output("ragged_values: ragged_value_types")
         .output("ragged_row_splits: ragged_split_types")
         .attr("Tdense: list({float, int64, string}) >= 0")
@@ -481,10 +486,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .doc("Features of an Example record.")
         .input("serialized: string")
         .input("dense_defaults: Tdense")
-        .output("sparse_indices: num_sparse * int64")
-        .output("sparse_values: sparse_types")
-        .output("sparse_shapes: num_sparse * int64")
-        .output("dense_values: Tdense")
+        .outputs(&FEATURES)
         .attr("num_sparse: int >= 0")
         .attr("sparse_keys: list(string) >= 0")
         .attr("dense_keys: list(string) >= 0")

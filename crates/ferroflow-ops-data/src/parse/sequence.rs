@@ -425,36 +425,51 @@ fn single(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// How many features there are, their types and shapes.
+const FEATURE_ATTRS: [&str; 10] = [
+    "Ncontext_sparse: int >= 0 = 0",
+    "Ncontext_dense: int >= 0 = 0",
+    "Nfeature_list_sparse: int >= 0 = 0",
+    "Nfeature_list_dense: int >= 0 = 0",
+    "context_sparse_types: list({float, int64, string}) >= 0 = []",
+    "Tcontext_dense: list({float, int64, string}) >= 0 = []",
+    "feature_list_dense_types: list({float, int64, string}) >= 0 = []",
+    "context_dense_shapes: list(shape) >= 0 = []",
+    "feature_list_sparse_types: list({float, int64, string}) >= 0 = []",
+    "feature_list_dense_shapes: list(shape) >= 0 = []",
+];
+
+/// The features of a context.
+const CONTEXT: [&str; 4] = [
+    "context_sparse_indices: Ncontext_sparse * int64",
+    "context_sparse_values: context_sparse_types",
+    "context_sparse_shapes: Ncontext_sparse * int64",
+    "context_dense_values: Tcontext_dense",
+];
+
+/// The features of a sequence.
+const FEATURE_LISTS: [&str; 4] = [
+    "feature_list_sparse_indices: Nfeature_list_sparse * int64",
+    "feature_list_sparse_values: feature_list_sparse_types",
+    "feature_list_sparse_shapes: Nfeature_list_sparse * int64",
+    "feature_list_dense_values: feature_list_dense_types",
+];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ParseSequenceExample")
         .doc("Features of a batch of SequenceExample records.")
         .input("serialized: string")
         .input("debug_name: string")
         .input("context_dense_defaults: Tcontext_dense")
-        .output("context_sparse_indices: Ncontext_sparse * int64")
-        .output("context_sparse_values: context_sparse_types")
-        .output("context_sparse_shapes: Ncontext_sparse * int64")
-        .output("context_dense_values: Tcontext_dense")
-        .output("feature_list_sparse_indices: Nfeature_list_sparse * int64")
-        .output("feature_list_sparse_values: feature_list_sparse_types")
-        .output("feature_list_sparse_shapes: Nfeature_list_sparse * int64")
-        .output("feature_list_dense_values: feature_list_dense_types")
+        .outputs(&CONTEXT)
+        .outputs(&FEATURE_LISTS)
         .output("feature_list_dense_lengths: Nfeature_list_dense * int64")
         .attr("feature_list_dense_missing_assumed_empty: list(string) >= 0")
         .attr("context_sparse_keys: list(string) >= 0")
         .attr("context_dense_keys: list(string) >= 0")
         .attr("feature_list_sparse_keys: list(string) >= 0")
         .attr("feature_list_dense_keys: list(string) >= 0")
-        .attr("Ncontext_sparse: int >= 0 = 0")
-        .attr("Ncontext_dense: int >= 0 = 0")
-        .attr("Nfeature_list_sparse: int >= 0 = 0")
-        .attr("Nfeature_list_dense: int >= 0 = 0")
-        .attr("context_sparse_types: list({float, int64, string}) >= 0 = []")
-        .attr("Tcontext_dense: list({float, int64, string}) >= 0 = []")
-        .attr("feature_list_dense_types: list({float, int64, string}) >= 0 = []")
-        .attr("context_dense_shapes: list(shape) >= 0 = []")
-        .attr("feature_list_sparse_types: list({float, int64, string}) >= 0 = []")
-        .attr("feature_list_dense_shapes: list(shape) >= 0 = []")
+        .attrs(&FEATURE_ATTRS)
         .shape(shape::unknown)
         .expensive()
         .cpu(batch);
@@ -470,16 +485,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("feature_list_ragged_keys: string")
         .input("feature_list_dense_missing_assumed_empty: bool")
         .input("context_dense_defaults: Tcontext_dense")
-        .output("context_sparse_indices: Ncontext_sparse * int64")
-        .output("context_sparse_values: context_sparse_types")
-        .output("context_sparse_shapes: Ncontext_sparse * int64")
-        .output("context_dense_values: Tcontext_dense")
+        .outputs(&CONTEXT)
         .output("context_ragged_values: context_ragged_value_types")
         .output("context_ragged_row_splits: context_ragged_split_types")
-        .output("feature_list_sparse_indices: Nfeature_list_sparse * int64")
-        .output("feature_list_sparse_values: feature_list_sparse_types")
-        .output("feature_list_sparse_shapes: Nfeature_list_sparse * int64")
-        .output("feature_list_dense_values: feature_list_dense_types")
+        .outputs(&FEATURE_LISTS)
         .output("feature_list_dense_lengths: Nfeature_list_dense * int64")
         .output("feature_list_ragged_values: feature_list_ragged_value_types")
         .output("feature_list_ragged_outer_splits: feature_list_ragged_split_types")
@@ -510,24 +519,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("feature_list_dense_keys: Nfeature_list_dense * string")
         .input("context_dense_defaults: Tcontext_dense")
         .input("debug_name: string")
-        .output("context_sparse_indices: Ncontext_sparse * int64")
-        .output("context_sparse_values: context_sparse_types")
-        .output("context_sparse_shapes: Ncontext_sparse * int64")
-        .output("context_dense_values: Tcontext_dense")
-        .output("feature_list_sparse_indices: Nfeature_list_sparse * int64")
-        .output("feature_list_sparse_values: feature_list_sparse_types")
-        .output("feature_list_sparse_shapes: Nfeature_list_sparse * int64")
-        .output("feature_list_dense_values: feature_list_dense_types")
-        .attr("Ncontext_sparse: int >= 0 = 0")
-        .attr("Ncontext_dense: int >= 0 = 0")
-        .attr("Nfeature_list_sparse: int >= 0 = 0")
-        .attr("Nfeature_list_dense: int >= 0 = 0")
-        .attr("context_sparse_types: list({float, int64, string}) >= 0 = []")
-        .attr("Tcontext_dense: list({float, int64, string}) >= 0 = []")
-        .attr("feature_list_dense_types: list({float, int64, string}) >= 0 = []")
-        .attr("context_dense_shapes: list(shape) >= 0 = []")
-        .attr("feature_list_sparse_types: list({float, int64, string}) >= 0 = []")
-        .attr("feature_list_dense_shapes: list(shape) >= 0 = []")
+        .outputs(&CONTEXT)
+        .outputs(&FEATURE_LISTS)
+        .attrs(&FEATURE_ATTRS)
         .shape(shape::unknown)
         .expensive()
         .cpu(single);

@@ -270,15 +270,20 @@ fn extreme<T: Real, const LARGER: bool>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(1, Tensor::vector(&values))
 }
 
+/// Two sparse tensors.
+const PAIR: [&str; 6] = [
+    "a_indices: int64",
+    "a_values: T",
+    "a_shape: int64",
+    "b_indices: int64",
+    "b_values: T",
+    "b_shape: int64",
+];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseAdd")
         .doc("The sum of two sparse tensors, without what is smaller than a threshold.")
-        .input("a_indices: int64")
-        .input("a_values: T")
-        .input("a_shape: int64")
-        .input("b_indices: int64")
-        .input("b_values: T")
-        .input("b_shape: int64")
+        .inputs(&PAIR)
         .input("thresh: Treal")
         .output("sum_indices: int64")
         .output("sum_values: T")
@@ -315,12 +320,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!(NUMBER, T => slice_grad::<T>));
     c.op("SparseSparseMaximum")
         .doc("The larger of two sparse tensors, place by place.")
-        .input("a_indices: int64")
-        .input("a_values: T")
-        .input("a_shape: int64")
-        .input("b_indices: int64")
-        .input("b_values: T")
-        .input("b_shape: int64")
+        .inputs(&PAIR)
         .output("output_indices: int64")
         .output("output_values: T")
         .attr("T: realnumbertype")
@@ -328,12 +328,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!(REAL, T => extreme::<T, true>));
     c.op("SparseSparseMinimum")
         .doc("The smaller of two sparse tensors, place by place.")
-        .input("a_indices: int64")
-        .input("a_values: T")
-        .input("a_shape: int64")
-        .input("b_indices: int64")
-        .input("b_values: T")
-        .input("b_shape: int64")
+        .inputs(&PAIR)
         .output("output_indices: int64")
         .output("output_values: T")
         .attr("T: numbertype")

@@ -163,19 +163,26 @@ fn shapes(rank: Option<usize>) -> Result<Vec<PartialShape>> {
     Ok(vec![indices, PartialShape::of_rank(1), PartialShape::new([rank])])
 }
 
+/// What is counted, and how.
+const COUNT_ATTRS: [&str; 5] = [
+    "T: {int32, int64}",
+    "minlength: int >= -1 = -1",
+    "maxlength: int >= -1 = -1",
+    "binary_output: bool",
+    "output_type: {int32, int64, float, double}",
+];
+
+/// The counts, as a sparse tensor.
+const COUNTS: [&str; 3] =
+    ["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("DenseCountSparseOutput")
         .doc("How often each number occurs in a row.")
         .input("values: T")
         .input("weights: output_type")
-        .output("output_indices: int64")
-        .output("output_values: output_type")
-        .output("output_dense_shape: int64")
-        .attr("T: {int32, int64}")
-        .attr("minlength: int >= -1 = -1")
-        .attr("maxlength: int >= -1 = -1")
-        .attr("binary_output: bool")
-        .attr("output_type: {int32, int64, float, double}")
+        .outputs(&COUNTS)
+        .attrs(&COUNT_ATTRS)
         .shape(|c| shapes(c.input(0).rank()))
         .cpu(counters!(dense));
     c.op("SparseCountSparseOutput")
@@ -184,14 +191,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("values: T")
         .input("dense_shape: int64")
         .input("weights: output_type")
-        .output("output_indices: int64")
-        .output("output_values: output_type")
-        .output("output_dense_shape: int64")
-        .attr("T: {int32, int64}")
-        .attr("minlength: int >= -1 = -1")
-        .attr("maxlength: int >= -1 = -1")
-        .attr("binary_output: bool")
-        .attr("output_type: {int32, int64, float, double}")
+        .outputs(&COUNTS)
+        .attrs(&COUNT_ATTRS)
         .shape(|c| shapes(c.input(0).dim(1)))
         .cpu(counters!(sparse));
     c.op("RaggedCountSparseOutput")
@@ -199,14 +200,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("splits: int64")
         .input("values: T")
         .input("weights: output_type")
-        .output("output_indices: int64")
-        .output("output_values: output_type")
-        .output("output_dense_shape: int64")
-        .attr("T: {int32, int64}")
-        .attr("minlength: int >= -1 = -1")
-        .attr("maxlength: int >= -1 = -1")
-        .attr("binary_output: bool")
-        .attr("output_type: {int32, int64, float, double}")
+        .outputs(&COUNTS)
+        .attrs(&COUNT_ATTRS)
         .shape(|_| shapes(Some(2)))
         .cpu(counters!(ragged));
 }

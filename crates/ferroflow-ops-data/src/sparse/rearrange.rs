@@ -285,6 +285,10 @@ fn split(ctx: &mut Ctx<'_>, parts: usize) -> Result<()> {
     Ok(())
 }
 
+/// A sparse tensor.
+const SPARSE_OUTPUT: [&str; 3] =
+    ["output_indices: int64", "output_values: T", "output_shape: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseReorder")
         .doc("A sparse tensor with its values in the order of their places.")
@@ -313,9 +317,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("indices: N * int64")
         .input("values: N * T")
         .input("shapes: N * int64")
-        .output("output_indices: int64")
-        .output("output_values: T")
-        .output("output_shape: int64")
+        .outputs(&SPARSE_OUTPUT)
         .attr("concat_dim: int")
         .attr("N: int >= 2")
         .attr("T: type")
@@ -335,9 +337,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("shape: int64")
         .input("start: int64")
         .input("size: int64")
-        .output("output_indices: int64")
-        .output("output_values: T")
-        .output("output_shape: int64")
+        .outputs(&SPARSE_OUTPUT)
         .attr("T: type")
         .shape(|c| Ok(sparse_like(c, 0)))
         .cpu_fn(slice);

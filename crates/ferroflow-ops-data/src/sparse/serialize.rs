@@ -184,12 +184,17 @@ fn sparse_shapes(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::of_rank(2), PartialShape::of_rank(1), PartialShape::of_rank(1)])
 }
 
+/// A sparse tensor.
+const SPARSE: [&str; 3] = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"];
+
+/// A sparse tensor of a given type.
+const DESERIALIZED: [&str; 3] =
+    ["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SerializeSparse")
         .doc("A sparse tensor as three records.")
-        .input("sparse_indices: int64")
-        .input("sparse_values: T")
-        .input("sparse_shape: int64")
+        .inputs(&SPARSE)
         .output("serialized_sparse: out_type")
         .attr("T: type")
         .attr("out_type: {string, variant} = DT_STRING")
@@ -197,9 +202,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(serialize);
     c.op("SerializeManySparse")
         .doc("The rows of a sparse tensor, each as three records.")
-        .input("sparse_indices: int64")
-        .input("sparse_values: T")
-        .input("sparse_shape: int64")
+        .inputs(&SPARSE)
         .output("serialized_sparse: out_type")
         .attr("T: type")
         .attr("out_type: {string, variant} = DT_STRING")
@@ -208,9 +211,7 @@ pub(crate) fn register(c: &mut Catalog) {
     c.op("DeserializeSparse")
         .doc("Sparse tensors from their records, put together.")
         .input("serialized_sparse: Tserialized")
-        .output("sparse_indices: int64")
-        .output("sparse_values: dtype")
-        .output("sparse_shape: int64")
+        .outputs(&DESERIALIZED)
         .attr("dtype: type")
         .attr("Tserialized: {string, variant} = DT_STRING")
         .shape(sparse_shapes)
@@ -221,9 +222,7 @@ pub(crate) fn register(c: &mut Catalog) {
     c.op("DeserializeManySparse")
         .doc("A batch of sparse tensors from their records, put together.")
         .input("serialized_sparse: string")
-        .output("sparse_indices: int64")
-        .output("sparse_values: dtype")
-        .output("sparse_shape: int64")
+        .outputs(&DESERIALIZED)
         .attr("dtype: type")
         .shape(sparse_shapes)
         .cpu(|init| {

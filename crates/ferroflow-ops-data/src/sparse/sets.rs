@@ -201,31 +201,34 @@ fn sparse_shapes(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::of_rank(2), PartialShape::of_rank(1), PartialShape::of_rank(1)])
 }
 
+/// The resulting sets, as a sparse tensor.
+const RESULT: [&str; 3] = ["result_indices: int64", "result_values: T", "result_shape: int64"];
+
+/// The attributes of a set operation.
+const SET_ATTRS: [&str; 3] = [
+    "set_operation: string",
+    "validate_indices: bool = true",
+    "T: {int8, int16, int32, int64, uint8, uint16, string}",
+];
+
+/// The second sets, as a sparse tensor.
+const SECOND: [&str; 3] = ["set2_indices: int64", "set2_values: T", "set2_shape: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("DenseToDenseSetOperation")
         .doc("A set operation on each pair of rows.")
         .input("set1: T")
         .input("set2: T")
-        .output("result_indices: int64")
-        .output("result_values: T")
-        .output("result_shape: int64")
-        .attr("set_operation: string")
-        .attr("validate_indices: bool = true")
-        .attr("T: {int8, int16, int32, int64, uint8, uint16, string}")
+        .outputs(&RESULT)
+        .attrs(&SET_ATTRS)
         .shape(sparse_shapes)
         .cpu(make(Operands { is_first_sparse: false, is_second_sparse: false }));
     c.op("DenseToSparseSetOperation")
         .doc("A set operation on each pair of rows, the second ones sparse.")
         .input("set1: T")
-        .input("set2_indices: int64")
-        .input("set2_values: T")
-        .input("set2_shape: int64")
-        .output("result_indices: int64")
-        .output("result_values: T")
-        .output("result_shape: int64")
-        .attr("set_operation: string")
-        .attr("validate_indices: bool = true")
-        .attr("T: {int8, int16, int32, int64, uint8, uint16, string}")
+        .inputs(&SECOND)
+        .outputs(&RESULT)
+        .attrs(&SET_ATTRS)
         .shape(sparse_shapes)
         .cpu(make(Operands { is_first_sparse: false, is_second_sparse: true }));
     c.op("SparseToSparseSetOperation")
@@ -233,15 +236,9 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("set1_indices: int64")
         .input("set1_values: T")
         .input("set1_shape: int64")
-        .input("set2_indices: int64")
-        .input("set2_values: T")
-        .input("set2_shape: int64")
-        .output("result_indices: int64")
-        .output("result_values: T")
-        .output("result_shape: int64")
-        .attr("set_operation: string")
-        .attr("validate_indices: bool = true")
-        .attr("T: {int8, int16, int32, int64, uint8, uint16, string}")
+        .inputs(&SECOND)
+        .outputs(&RESULT)
+        .attrs(&SET_ATTRS)
         .shape(sparse_shapes)
         .cpu(make(Operands { is_first_sparse: true, is_second_sparse: true }));
     c.op("SetSize")

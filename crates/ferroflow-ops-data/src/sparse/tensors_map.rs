@@ -86,12 +86,13 @@ fn take_many(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// A sparse tensor.
+const SPARSE: [&str; 3] = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("AddSparseToTensorsMap")
         .doc("Keeps a sparse tensor; gives its number.")
-        .input("sparse_indices: int64")
-        .input("sparse_values: T")
-        .input("sparse_shape: int64")
+        .inputs(&SPARSE)
         .output("sparse_handle: int64")
         .attr("T: type")
         .attr("container: string = ''")
@@ -101,9 +102,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(add);
     c.op("AddManySparseToTensorsMap")
         .doc("Keeps the rows of a sparse tensor; gives their numbers.")
-        .input("sparse_indices: int64")
-        .input("sparse_values: T")
-        .input("sparse_shape: int64")
+        .inputs(&SPARSE)
         .output("sparse_handles: int64")
         .attr("T: type")
         .attr("container: string = ''")

@@ -185,6 +185,13 @@ fn decode_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(shapes)
 }
 
+/// What to do with text that is not valid.
+const ERROR_ATTRS: [&str; 3] = [
+    "errors: {'strict', 'replace', 'ignore'} = 'replace'",
+    "replacement_char: int = 65533",
+    "replace_control_characters: bool = false",
+];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("UnicodeTranscode")
         .doc("Text in another encoding.")
@@ -192,9 +199,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: string")
         .attr("input_encoding: string")
         .attr("output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}")
-        .attr("errors: {'strict', 'replace', 'ignore'} = 'replace'")
-        .attr("replacement_char: int = 65533")
-        .attr("replace_control_characters: bool = false")
+        .attrs(&ERROR_ATTRS)
         .shape(shape::same_as_input)
         .cpu(transcode);
     c.op("UnicodeDecode")
@@ -203,9 +208,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("row_splits: Tsplits")
         .output("char_values: int32")
         .attr("input_encoding: string")
-        .attr("errors: {'strict', 'replace', 'ignore'} = 'replace'")
-        .attr("replacement_char: int = 65533")
-        .attr("replace_control_characters: bool = false")
+        .attrs(&ERROR_ATTRS)
         .attr("Tsplits: {int32, int64} = DT_INT64")
         .shape(decode_shapes)
         .cpu(decode);
@@ -216,9 +219,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("char_values: int32")
         .output("char_to_byte_starts: int64")
         .attr("input_encoding: string")
-        .attr("errors: {'strict', 'replace', 'ignore'} = 'replace'")
-        .attr("replacement_char: int = 65533")
-        .attr("replace_control_characters: bool = false")
+        .attrs(&ERROR_ATTRS)
         .attr("Tsplits: {int32, int64} = DT_INT64")
         .shape(decode_shapes)
         .cpu(decode);

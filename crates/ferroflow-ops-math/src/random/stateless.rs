@@ -142,6 +142,9 @@ fn key_counter_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 /// `int32` stays in host memory.
 const RANGED_ON_GPU: GpuTypes = &[("dtype", &[DType::Int64])];
 
+/// A shape, and the state of a generator.
+const KEYED: [&str; 4] = ["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"];
+
 pub(crate) fn register(c: &mut Catalog) {
     register_shaped(c);
     register_ints(c);
@@ -206,10 +209,7 @@ fn register_shaped(c: &mut Catalog) {
             .cpu(shaped(From::Seed, which));
         c.op(&format!("{op}V2"))
             .doc(&doc.replace("a seed", "a key and counter"))
-            .input("shape: Tshape")
-            .input("key: uint64")
-            .input("counter: uint64")
-            .input("alg: int32")
+            .inputs(&KEYED)
             .output("output: dtype")
             .attr("dtype: {half, bfloat16, float, double} = DT_FLOAT")
             .attr("Tshape: {int32, int64} = DT_INT32")
@@ -235,10 +235,7 @@ fn register_ints(c: &mut Catalog) {
         .cpu(shaped(From::Seed, Shaped::FullInt));
     c.op("StatelessRandomUniformFullIntV2")
         .doc("Any integers of the type, from a key and counter.")
-        .input("shape: Tshape")
-        .input("key: uint64")
-        .input("counter: uint64")
-        .input("alg: int32")
+        .inputs(&KEYED)
         .output("output: dtype")
         .attr("dtype: {int32, int64, uint32, uint64} = DT_UINT64")
         .attr("Tshape: {int32, int64} = DT_INT32")
@@ -262,10 +259,7 @@ fn register_ints(c: &mut Catalog) {
         .cpu(ranged(From::Seed));
     c.op("StatelessRandomUniformIntV2")
         .doc("Integers uniform in [minval, maxval), from a key and counter.")
-        .input("shape: Tshape")
-        .input("key: uint64")
-        .input("counter: uint64")
-        .input("alg: int32")
+        .inputs(&KEYED)
         .input("minval: dtype")
         .input("maxval: dtype")
         .output("output: dtype")

@@ -23,17 +23,23 @@ fn channels(shape: &Shape, is_nchw: bool) -> Result<Channels> {
     Ok(Channels { count: shape[axis], inner: shape[axis + 1..].iter().product() })
 }
 
-fn bias_add<T: Num>(ctx: &mut Ctx<'_>, is_nchw: bool) -> Result<()> {
+/// The channels of input 0, of which input 1 has a bias each.
+fn biased_channels(ctx: &Ctx<'_>, is_nchw: bool) -> Result<Channels> {
     let (value, bias) = (ctx.input(0)?, ctx.input(1)?);
-    let Channels { count, inner } = channels(value.shape(), is_nchw)?;
+    let channels = channels(value.shape(), is_nchw)?;
     ensure!(bias.rank() == 1, InvalidArgument, "Biases must be 1D: {}", bias.shape());
     ensure!(
-        bias.elements() == count,
+        bias.elements() == channels.count,
         InvalidArgument,
         "Must provide as many biases as the last dimension of the input tensor: {} vs. {}",
         bias.shape(),
         value.shape()
     );
+    Ok(channels)
+}
+
+fn bias_add<T: Num>(ctx: &mut Ctx<'_>, is_nchw: bool) -> Result<()> {
+    let Channels { count, inner } = biased_channels(ctx, is_nchw)?;
     let mut out = ctx.take_or_copy(0)?;
     let bias = ctx.input(1)?.as_slice::<T>()?;
     let unit = count * inner;
@@ -146,16 +152,8 @@ fn bias_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let is_nchw = init.contains("data_format") && is_nchw(init)?;
     let kernel = Elementwise::new(init, "x + y".to_string())?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
-        let (value, bias) = (ctx.input(0)?, ctx.input(1)?);
-        let Channels { count, .. } = channels(value.shape(), is_nchw)?;
-        ensure!(bias.rank() == 1, InvalidArgument, "Biases must be 1D: {}", bias.shape());
-        ensure!(
-            bias.elements() == count,
-            InvalidArgument,
-            "Must provide as many biases as the last dimension of the input tensor: {} vs. {}",
-            bias.shape(),
-            value.shape()
-        );
+        let value = ctx.input(0)?;
+        let Channels { count, .. } = biased_channels(ctx, is_nchw)?;
         let after = if is_nchw { value.rank() - 2 } else { 0 };
         let shape: Shape = std::iter::once(count).chain(std::iter::repeat_n(1, after)).collect();
         let inputs = vec![ctx.take(0)?, ctx.take(1)?.into_shape(shape)?];

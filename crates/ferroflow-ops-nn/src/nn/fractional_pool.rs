@@ -247,6 +247,10 @@ fn pool_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![output, sequence(1), sequence(2)])
 }
 
+/// The gradient of the result, and the edges of the regions.
+const POOLED_GRADIENT: [&str; 3] =
+    ["out_backprop: T", "row_pooling_sequence: int64", "col_pooling_sequence: int64"];
+
 pub(crate) fn register(c: &mut Catalog) {
     for (op, average, doc) in [
         ("FractionalMaxPool", false, "The largest elements of windows of random sizes."),
@@ -276,9 +280,7 @@ pub(crate) fn register(c: &mut Catalog) {
     c.op("FractionalAvgPoolGrad")
         .doc("Gradient of FractionalAvgPool.")
         .input("orig_input_tensor_shape: int64")
-        .input("out_backprop: T")
-        .input("row_pooling_sequence: int64")
-        .input("col_pooling_sequence: int64")
+        .inputs(&POOLED_GRADIENT)
         .output("output: T")
         .attr("overlapping: bool = false")
         .attr("T: {float, double, int32, int64}")
@@ -291,9 +293,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .doc("Gradient of FractionalMaxPool.")
         .input("orig_input: T")
         .input("orig_output: T")
-        .input("out_backprop: T")
-        .input("row_pooling_sequence: int64")
-        .input("col_pooling_sequence: int64")
+        .inputs(&POOLED_GRADIENT)
         .output("output: T")
         .attr("overlapping: bool = false")
         .attr("T: {float, double, int32, int64}")

@@ -145,15 +145,13 @@ fn gradient(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(3, Tensor::from_slice([s.batch, 2 * s.cell], &gates)?)
 }
 
+/// The inputs of a cell: values, state, weights and biases.
+const CELL: [&str; 6] = ["x: T", "h_prev: T", "w_ru: T", "w_c: T", "b_ru: T", "b_c: T"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("GRUBlockCell")
         .doc("One step of a gated recurrent unit.")
-        .input("x: T")
-        .input("h_prev: T")
-        .input("w_ru: T")
-        .input("w_c: T")
-        .input("b_ru: T")
-        .input("b_c: T")
+        .inputs(&CELL)
         .output("r: T")
         .output("u: T")
         .output("c: T")
@@ -167,12 +165,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu_fn(cell);
     c.op("GRUBlockCellGrad")
         .doc("Gradient of GRUBlockCell.")
-        .input("x: T")
-        .input("h_prev: T")
-        .input("w_ru: T")
-        .input("w_c: T")
-        .input("b_ru: T")
-        .input("b_c: T")
+        .inputs(&CELL)
         .input("r: T")
         .input("u: T")
         .input("c: T")

@@ -45,11 +45,8 @@ fn broadcast_strides(shape: &Shape, rows: usize, cols: usize) -> Strides {
     Strides { row, col: usize::from(own_cols == cols && cols != 1) }
 }
 
-fn softmax_cross_entropy<T: Float>(ctx: &mut Ctx<'_>) -> Result<()>
-where
-    T::Wide: Exp,
-{
-    let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
+/// The matrix that logits and labels are broadcast to.
+pub(super) fn logits_shape(logits: &Tensor, labels: &Tensor) -> Result<Shape> {
     let broadcast = shape::broadcast_shapes(&logits.shape().into(), &labels.shape().into());
     let Some(shape) = broadcast.ok().and_then(|s| s.known()) else {
         bail!(
@@ -64,6 +61,15 @@ where
         InvalidArgument,
         "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional"
     );
+    Ok(shape)
+}
+
+fn softmax_cross_entropy<T: Float>(ctx: &mut Ctx<'_>) -> Result<()>
+where
+    T::Wide: Exp,
+{
+    let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
+    let shape = logits_shape(logits, labels)?;
     let (rows, cols) = (shape[0], shape[1]);
     let by_logits = broadcast_strides(logits.shape(), rows, cols);
     let by_labels = broadcast_strides(labels.shape(), rows, cols);

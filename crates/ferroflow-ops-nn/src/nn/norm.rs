@@ -48,6 +48,27 @@ struct FusedBatchNorm<T> {
     marker: std::marker::PhantomData<T>,
 }
 
+/// The gradient of the result and the input that it is for, both checked.
+pub(super) fn gradient_and_input<'a>(ctx: &'a Ctx<'_>) -> Result<(&'a Tensor, &'a Tensor)> {
+    let (dy, x) = (ctx.input(0)?, ctx.input(1)?);
+    for (name, t) in [("y backprop", dy), ("input", x)] {
+        ensure!(
+            matches!(t.rank(), 4 | 5),
+            InvalidArgument,
+            "{name} must be 4 or 5-dimensional{}",
+            t.shape()
+        );
+    }
+    ensure!(
+        dy.shape() == x.shape(),
+        InvalidArgument,
+        "x and y_backprop must have same shape, but x has shape {} and y_backprop has shape {}",
+        x.shape(),
+        dy.shape()
+    );
+    Ok((dy, x))
+}
+
 impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
     fn new(init: &KernelInit<'_>, gradient: bool) -> Result<Self> {
         Ok(FusedBatchNorm {
@@ -140,22 +161,7 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
     }
 
     fn backward(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let (dy, x) = (ctx.input(0)?, ctx.input(1)?);
-        for (name, t) in [("y backprop", dy), ("input", x)] {
-            ensure!(
-                matches!(t.rank(), 4 | 5),
-                InvalidArgument,
-                "{name} must be 4 or 5-dimensional{}",
-                t.shape()
-            );
-        }
-        ensure!(
-            dy.shape() == x.shape(),
-            InvalidArgument,
-            "x and y_backprop must have same shape, but x has shape {} and y_backprop has shape {}",
-            x.shape(),
-            dy.shape()
-        );
+        let (dy, x) = gradient_and_input(ctx)?;
         let (x, dy) = (reordered(x, self.layout, true)?, reordered(dy, self.layout, true)?);
         let c = x.shape()[x.rank() - 1];
         let rows = x.elements().checked_div(c).unwrap_or(0);

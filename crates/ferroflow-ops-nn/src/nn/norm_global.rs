@@ -95,6 +95,10 @@ impl<T: Float> Kernel for Backward<T> {
     }
 }
 
+/// The attributes of a normalization.
+const NORM_ATTRS: [&str; 3] =
+    ["T: numbertype", "variance_epsilon: float", "scale_after_normalization: bool"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("BatchNormWithGlobalNormalization")
         .doc("Images normalised by given means and variances of their channels.")
@@ -104,9 +108,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("beta: T")
         .input("gamma: T")
         .output("result: T")
-        .attr("T: numbertype")
-        .attr("variance_epsilon: float")
-        .attr("scale_after_normalization: bool")
+        .attrs(&NORM_ATTRS)
         .shape(shape::same_as_input)
         .cpu(per_dtype!([Half f16, Float f32, Double f64], init, T => Forward(Norm::<T>::new(init)?)));
     c.op("BatchNormWithGlobalNormalizationGrad")
@@ -121,9 +123,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("dv: T")
         .output("db: T")
         .output("dg: T")
-        .attr("T: numbertype")
-        .attr("variance_epsilon: float")
-        .attr("scale_after_normalization: bool")
+        .attrs(&NORM_ATTRS)
         .shape(|c| {
             let vector = c.input(1);
             let mut shapes = vec![c.input(0)];

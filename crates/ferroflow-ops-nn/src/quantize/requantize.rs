@@ -80,15 +80,17 @@ fn of_32_bits(init: &KernelInit<'_>) -> Result<()> {
     }
 }
 
+/// Integers and the range that they represent.
+const RANGED: [&str; 3] = ["input: Tinput", "input_min: float", "input_max: float"];
+
+/// Integers and the range that they represent.
+const RANGED_OUTPUT: [&str; 3] = ["output: out_type", "output_min: float", "output_max: float"];
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("QuantizeDownAndShrinkRange")
         .doc("32-bit elements as 8-bit ones over the range that they take up.")
-        .input("input: Tinput")
-        .input("input_min: float")
-        .input("input_max: float")
-        .output("output: out_type")
-        .output("output_min: float")
-        .output("output_max: float")
+        .inputs(&RANGED)
+        .outputs(&RANGED_OUTPUT)
         .attr("Tinput: quantizedtype")
         .attr("out_type: quantizedtype")
         .shape(like_input_and_range)
@@ -101,14 +103,10 @@ pub(crate) fn register(c: &mut Catalog) {
         });
     c.op("Requantize")
         .doc("32-bit elements as 8-bit ones over a given range.")
-        .input("input: Tinput")
-        .input("input_min: float")
-        .input("input_max: float")
+        .inputs(&RANGED)
         .input("requested_output_min: float")
         .input("requested_output_max: float")
-        .output("output: out_type")
-        .output("output_min: float")
-        .output("output_max: float")
+        .outputs(&RANGED_OUTPUT)
         .attr("Tinput: quantizedtype")
         .attr("out_type: quantizedtype")
         .shape(like_input_and_range)
@@ -118,9 +116,7 @@ pub(crate) fn register(c: &mut Catalog) {
         });
     c.op("RequantizationRange")
         .doc("The range that 32-bit elements take up.")
-        .input("input: Tinput")
-        .input("input_min: float")
-        .input("input_max: float")
+        .inputs(&RANGED)
         .output("output_min: float")
         .output("output_max: float")
         .attr("Tinput: quantizedtype")

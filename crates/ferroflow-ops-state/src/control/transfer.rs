@@ -67,17 +67,22 @@ impl AsyncKernel for Recv {
     }
 }
 
+/// The two ends of a transfer.
+const EDGE_ATTRS: [&str; 5] = [
+    "tensor_name: string",
+    "send_device: string",
+    "send_device_incarnation: int",
+    "recv_device: string",
+    "client_terminated: bool = false",
+];
+
 pub(crate) fn register(c: &mut Catalog) {
     for op in ["_Send", "_HostSend"] {
         c.op(op)
             .doc("Publishes a tensor for the receiving half of the transfer.")
             .input("tensor: T")
             .attr("T: type")
-            .attr("tensor_name: string")
-            .attr("send_device: string")
-            .attr("send_device_incarnation: int")
-            .attr("recv_device: string")
-            .attr("client_terminated: bool = false")
+            .attrs(&EDGE_ATTRS)
             .stateful()
             .role(OpRole::Send)
             .shape(shape::unknown)
@@ -88,11 +93,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .doc("Waits for the tensor that the sending half of the transfer publishes.")
             .output("tensor: tensor_type")
             .attr("tensor_type: type")
-            .attr("tensor_name: string")
-            .attr("send_device: string")
-            .attr("send_device_incarnation: int")
-            .attr("recv_device: string")
-            .attr("client_terminated: bool = false")
+            .attrs(&EDGE_ATTRS)
             .stateful()
             .role(OpRole::Recv)
             .shape(shape::unknown)

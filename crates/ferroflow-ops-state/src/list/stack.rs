@@ -1,5 +1,6 @@
 //! Stacks that live for a step. The gradients of loops keep values on them.
 
+use super::set_typed;
 use crate::prelude::*;
 use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::{name_in, ref_handle};
@@ -90,13 +91,7 @@ fn pop(init: &KernelInit<'_>) -> Result<KernelBox> {
                 err!(InvalidArgument, "Stack[{}] is empty when calling Pop().", stack.name)
             })
         })?;
-        ensure!(
-            value.dtype() == dtype,
-            Internal,
-            "Output 0 of type {} does not match declared output type {dtype}",
-            value.dtype()
-        );
-        ctx.set(0, value)
+        set_typed(ctx, value, dtype)
     }))
 }
 

@@ -1,5 +1,6 @@
 //! Tensor maps: values of variant tensors that map tensors to tensors.
 
+use super::set_typed;
 use crate::prelude::*;
 use ferroflow_core::{Variant, VariantObject};
 use ferroflow_op_kit::pack::stack;
@@ -144,13 +145,7 @@ fn lookup(init: &KernelInit<'_>) -> Result<KernelBox> {
             );
         };
         let value = map.entries[at].1.clone();
-        ensure!(
-            value.dtype() == dtype,
-            Internal,
-            "Output 0 of type {} does not match declared output type {dtype}",
-            value.dtype()
-        );
-        ctx.set(0, value)
+        set_typed(ctx, value, dtype)
     }))
 }
 

@@ -1,10 +1,9 @@
 //! Staging areas whose elements have keys and may be assembled component by component.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
-use super::stage::{Limits, bytes_of};
+use super::stage::{Limits, StageOps, bytes_of};
 use crate::prelude::*;
 use ferroflow_graph::OpBuilder;
-use ferroflow_op_kit::handle::Anchor;
 use std::collections::BTreeMap;
 
 const PUT: usize = 0;
@@ -196,21 +195,11 @@ impl Attempt<State> for Get {
     }
 }
 
-struct Shared {
-    anchor: Anchor<Area>,
-    limits: Limits,
-    dtypes: Vec<DType>,
-}
+type Shared = StageOps<Area>;
+
+const KIND: &str = "tensorflow::StagingMap";
 
 impl Shared {
-    fn new(init: &KernelInit<'_>) -> Result<Shared> {
-        Ok(Shared {
-            anchor: Anchor::new(init, true, "tensorflow::StagingMap")?,
-            limits: Limits::new(init)?,
-            dtypes: init.dtypes("dtypes")?,
-        })
-    }
-
     fn area(&self, resources: &Arc<Resources>) -> Result<Arc<Area>> {
         let make = |_: &str| {
             let state = State {
@@ -236,7 +225,7 @@ fn waits(
     ask: fn(&Shared, &mut AsyncCtx) -> Result<Request>,
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
-        let shared = Shared::new(init)?;
+        let shared = Shared::new(init, KIND)?;
         Ok(KernelBox::new_async(move |mut ctx: AsyncCtx, done: Done, scope: &InlineScope| {
             let area = shared.area(&ctx.step.resources);
             match area.and_then(|area| Ok((area, ask(&shared, &mut ctx)?))) {
@@ -278,7 +267,7 @@ fn unstage_any(shared: &Shared, ctx: &mut AsyncCtx) -> Result<Request> {
 
 fn asks(answer: fn(&State) -> usize) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
-        let shared = Shared::new(init)?;
+        let shared = Shared::new(init, KIND)?;
         Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
             let n = shared.area(&ctx.step().resources)?.monitor.read(answer);
             ctx.set(0, Tensor::scalar(n as i32))
@@ -287,7 +276,7 @@ fn asks(answer: fn(&State) -> usize) -> impl Fn(&KernelInit<'_>) -> Result<Kerne
 }
 
 fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let shared = Shared::new(init)?;
+    let shared = Shared::new(init, KIND)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let area = shared.area(&ctx.step().resources)?;
         let dropped = area.monitor.change(ctx.scope(), |state| {

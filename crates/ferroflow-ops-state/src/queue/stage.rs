@@ -139,22 +139,28 @@ fn check_types(tuple: &[Tensor], types: &[DType]) -> Result<()> {
     Ok(())
 }
 
-/// What the kernels of all these ops share.
-struct Shared {
-    anchor: Anchor<Area>,
-    limits: Limits,
-    dtypes: Vec<DType>,
+/// What the kernels of all ops on one kind of staging area share.
+pub(super) struct StageOps<A: Resource> {
+    pub(super) anchor: Anchor<A>,
+    pub(super) limits: Limits,
+    pub(super) dtypes: Vec<DType>,
 }
 
-impl Shared {
-    fn new(init: &KernelInit<'_>) -> Result<Shared> {
-        Ok(Shared {
-            anchor: Anchor::new(init, true, "tensorflow::StagingArea")?,
+impl<A: Resource> StageOps<A> {
+    pub(super) fn new(init: &KernelInit<'_>, kind: &'static str) -> Result<StageOps<A>> {
+        Ok(StageOps {
+            anchor: Anchor::new(init, true, kind)?,
             limits: Limits::new(init)?,
             dtypes: init.dtypes("dtypes")?,
         })
     }
+}
 
+type Shared = StageOps<Area>;
+
+const KIND: &str = "tensorflow::StagingArea";
+
+impl Shared {
     fn area(&self, resources: &Arc<Resources>) -> Result<Arc<Area>> {
         let make = |_: &str| {
             let state = State { items: VecDeque::new(), bytes: 0, limits: self.limits };
@@ -168,7 +174,7 @@ impl Shared {
 /// The kernel of an op that may wait.
 fn waits(act: Act) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
     move |init| {
-        let shared = Shared::new(init)?;
+        let shared = Shared::new(init, KIND)?;
         Ok(KernelBox::new_async(move |ctx: AsyncCtx, done: Done, scope: &InlineScope| match shared
             .area(&ctx.step.resources)
         {
@@ -204,7 +210,7 @@ fn peek(shared: &Shared, area: &Area, ctx: AsyncCtx, done: Done, scope: &InlineS
 }
 
 fn size(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let shared = Shared::new(init)?;
+    let shared = Shared::new(init, KIND)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let area = shared.area(&ctx.step().resources)?;
         let n = area.monitor.read(|state| state.items.len());
@@ -213,7 +219,7 @@ fn size(init: &KernelInit<'_>) -> Result<KernelBox> {
 }
 
 fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let shared = Shared::new(init)?;
+    let shared = Shared::new(init, KIND)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let area = shared.area(&ctx.step().resources)?;
         let dropped = area.monitor.change(ctx.scope(), |state| {

@@ -2,222 +2,13 @@
 
 use crate::prelude::*;
 use ferroflow_op_kit::handle::Target;
-use std::marker::PhantomData;
+use ferroflow_ops_array::array::strided_slice::{MASKS, SliceMasks, Slicing};
 
-/// The attributes of the op that select a slice.
-struct Masks {
-    begin: i64,
-    end: i64,
-    ellipsis: i64,
-    new_axis: i64,
-    shrink: i64,
-}
-
-/// One dimension of the sliced tensor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Run {
-    start: usize,
-    step: i64,
-    len: usize,
-}
-
-/// A slice of a tensor of known shape.
-#[derive(Debug)]
-struct Slice {
-    /// The selected part of each dimension of the tensor.
-    runs: Vec<Run>,
-    /// The slice's own dimensions, each with the dimension it comes from: new axes have none,
-    /// and dimensions that were shrunk are not there.
-    dims: Vec<(usize, Option<usize>)>,
-}
-
-impl Masks {
-    fn new(init: &KernelInit<'_>) -> Result<Masks> {
-        let masks = Masks {
-            begin: init.int("begin_mask")?,
-            end: init.int("end_mask")?,
-            ellipsis: init.int("ellipsis_mask")?,
-            new_axis: init.int("new_axis_mask")?,
-            shrink: init.int("shrink_axis_mask")?,
-        };
-        ensure!(
-            masks.ellipsis & masks.ellipsis.wrapping_sub(1) == 0,
-            InvalidArgument,
-            "Multiple ellipses in slice spec not allowed"
-        );
-        Ok(masks)
-    }
-
-    /// The slice that `begin`, `end` and `strides` give, one entry per dimension of the
-    /// specification.
-    fn slice(&self, begin: &[i64], end: &[i64], strides: &[i64], shape: &[usize]) -> Result<Slice> {
-        let has = |mask: i64, i: usize| i < 63 && mask >> i & 1 == 1;
-        let n = begin.len();
-        ensure!(
-            end.len() == n && strides.len() == n,
-            InvalidArgument,
-            "Expected begin, end, and strides to be 1D equal size tensors, but got sizes {n}, {}, \
-             and {} instead.",
-            end.len(),
-            strides.len()
-        );
-        let ellipsis = (0..n).find(|&i| has(self.ellipsis, i));
-        let is_new = |i: usize| has(self.new_axis, i) && Some(i) != ellipsis;
-        let named = (0..n).filter(|&i| !is_new(i) && Some(i) != ellipsis).count();
-        ensure!(
-            named <= shape.len(),
-            InvalidArgument,
-            "Index out of range using input dim {}; input has only {} dims",
-            shape.len(),
-            shape.len()
-        );
-        let whole = shape.len() - named;
-        let mut out = Slice { runs: Vec::new(), dims: Vec::new() };
-        let take_whole = |out: &mut Slice, count: usize| {
-            for _ in 0..count {
-                let at = out.runs.len();
-                out.runs.push(Run { start: 0, step: 1, len: shape[at] });
-                out.dims.push((shape[at], Some(at)));
-            }
-        };
-        for i in 0..n {
-            if Some(i) == ellipsis {
-                take_whole(&mut out, whole);
-            } else if is_new(i) {
-                out.dims.push((1, None));
-            } else {
-                let at = out.runs.len();
-                let (shrink, size) = (has(self.shrink, i), shape[at] as i64);
-                let open = (has(self.begin, i), has(self.end, i));
-                let run = run(begin[i], end[i], strides[i], open, shrink, size, i)?;
-                out.runs.push(run);
-                if !shrink {
-                    out.dims.push((run.len, Some(at)));
-                }
-            }
-        }
-        if ellipsis.is_none() {
-            take_whole(&mut out, whole);
-        }
-        Ok(out)
-    }
-}
-
-/// The part of a dimension that `begin`, `end` and `stride` select; errors name it as `i`.
-fn run(
-    begin: i64,
-    end: i64,
-    stride: i64,
-    open: (bool, bool),
-    shrink: bool,
-    size: i64,
-    i: usize,
-) -> Result<Run> {
-    ensure!(stride != 0, InvalidArgument, "strides[{i}] must be non-zero");
-    if shrink {
-        ensure!(stride > 0, InvalidArgument, "only stride 1 allowed on non-range indexing.");
-        let at = if begin < 0 { begin.saturating_add(size) } else { begin };
-        ensure!(
-            (0..size).contains(&at),
-            InvalidArgument,
-            "slice index {begin} of dimension {i} out of bounds."
-        );
-        return Ok(Run { start: at as usize, step: 1, len: 1 });
-    }
-    let (low, high) = if stride > 0 { (0, size) } else { (-1, size - 1) };
-    let place = |x: i64| (if x < 0 { x.saturating_add(size) } else { x }).clamp(low, high);
-    let first = match (open.0, stride > 0) {
-        (true, true) => low,
-        (true, false) => high,
-        _ => place(begin),
-    };
-    let last = match (open.1, stride > 0) {
-        (true, true) => high,
-        (true, false) => low,
-        _ => place(end),
-    };
-    let span = if stride > 0 { last - first } else { first - last };
-    let len = if span <= 0 { 0 } else { (span - 1) / stride.saturating_abs() + 1 };
-    // Where nothing is taken, `first` may be one off either end.
-    Ok(Run { start: if len == 0 { 0 } else { first as usize }, step: stride, len: len as usize })
-}
-
-/// Writes `value`, broadcast to the slice's shape, to the slice of `to`.
-fn assign<T: Movable>(to: &mut Tensor, slice: &Slice, value: &Tensor) -> Result<()> {
-    let dims: Vec<usize> = slice.dims.iter().map(|d| d.0).collect();
-    if dims.contains(&0) {
-        return Ok(());
-    }
-    // Leading ones of the value beyond the slice's rank go; the rest must broadcast.
-    let extra = value.rank().saturating_sub(dims.len());
-    let missing = dims.len() - value.rank().min(dims.len());
-    let (cut, kept) = value.shape().split_at(extra);
-    let fits = cut.iter().all(|&d| d == 1)
-        && kept.iter().zip(&dims[missing..]).all(|(&v, &d)| v == d || v == 1);
-    ensure!(
-        fits,
-        InvalidArgument,
-        "Cannot broadcast input shape {} into final shape {}",
-        value.shape(),
-        Shape::from(dims.clone())
-    );
-    // How far to go in the value for a step along each dimension of the variable.
-    let value_strides = Shape::from(kept).strides();
-    let mut steps = vec![0usize; slice.runs.len()];
-    for (k, (&v, &stride)) in kept.iter().zip(&value_strides).enumerate() {
-        if let (true, Some(at)) = (v > 1, slice.dims[missing + k].1) {
-            steps[at] = stride;
-        }
-    }
-    let strides = to.shape().strides();
-    let (from, to) = (T::of(value)?, T::of_mut(to)?);
-    let mut at = vec![0usize; slice.runs.len()];
-    loop {
-        let (mut t, mut f) = (0, 0);
-        for ((&i, run), (&stride, &step)) in
-            at.iter().zip(&slice.runs).zip(strides.iter().zip(&steps))
-        {
-            t += (run.start as i64 + i as i64 * run.step) as usize * stride;
-            f += i * step;
-        }
-        to[t].clone_from(&from[f]);
-        // The next position, last dimension fastest.
-        let mut d = slice.runs.len();
-        loop {
-            if d == 0 {
-                return Ok(());
-            }
-            d -= 1;
-            at[d] += 1;
-            if at[d] < slice.runs[d].len {
-                break;
-            }
-            at[d] = 0;
-        }
-    }
-}
-
-struct AssignSlice<T> {
-    target: Target,
-    masks: Masks,
-    of: PhantomData<fn() -> T>,
-}
-
-impl<T: Movable> Kernel for AssignSlice<T> {
-    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let variable = self.target.get(ctx)?;
-        let bounds = [ctx.input(1)?, ctx.input(2)?, ctx.input(3)?];
-        ensure!(
-            bounds.iter().all(|t| t.rank() == 1),
-            InvalidArgument,
-            "Expected begin, end, and strides to be 1D equal size tensors, but got shapes {}, {}, \
-             and {} instead.",
-            bounds[0].shape(),
-            bounds[1].shape(),
-            bounds[2].shape()
-        );
-        let (begin, end) = (bounds[0].to_indices()?, bounds[1].to_indices()?);
-        let strides = bounds[2].to_indices()?;
+fn assign_slice(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let (target, masks) = (Target::new(init, 0), SliceMasks::new(init)?);
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let variable = target.get(ctx)?;
+        let (begin, end, strides) = (ctx.input(1)?, ctx.input(2)?, ctx.input(3)?);
         let value = ctx.input(4)?;
         variable.modify(|params| {
             ensure!(
@@ -227,11 +18,20 @@ impl<T: Movable> Kernel for AssignSlice<T> {
                 params.dtype(),
                 value.dtype()
             );
-            let slice = self.masks.slice(&begin, &end, &strides, params.shape())?;
-            assign::<T>(params, &slice, value)
+            let slicing = Slicing::new(params.shape(), begin, end, strides, masks)?;
+            if slicing.shape().contains(&0) {
+                return Ok(());
+            }
+            // Leading ones of the value beyond the slice's rank are dropped.
+            let extra = value.rank().saturating_sub(slicing.shape().rank());
+            let (ones, rest) = value.shape().split_at(extra);
+            match ones.iter().all(|&d| d == 1) {
+                true => slicing.assign(params, &value.clone().into_shape(rest)?),
+                false => slicing.assign(params, value),
+            }
         })?;
-        self.target.pass_on(ctx, variable)
-    }
+        target.pass_on(ctx, variable)
+    }))
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -252,16 +52,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .inputs(&["begin: Index", "end: Index", "strides: Index", "value: T"])
             .attr("T: type")
             .attr("Index: {int32, int64}")
-            .attr("begin_mask: int = 0")
-            .attr("end_mask: int = 0")
-            .attr("ellipsis_mask: int = 0")
-            .attr("new_axis_mask: int = 0")
-            .attr("shrink_axis_mask: int = 0")
-            .cpu(per_width!("T", init, T => AssignSlice::<T> {
-                target: Target::new(init, 0),
-                masks: Masks::new(init)?,
-                of: PhantomData,
-            }));
+            .attrs(&MASKS)
+            .cpu(assign_slice);
     }
 }
 

@@ -1,6 +1,6 @@
 //! FusedBatchNorm and its gradient on a GPU.
 
-use super::nothing;
+use super::{gradient_and_input, nothing};
 use crate::nn::conv::device::reordered_on_device;
 use crate::nn::window::Layout;
 use crate::prelude::*;
@@ -158,22 +158,7 @@ impl NormOnDevice {
     }
 
     fn backward(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let (dy, x) = (ctx.input(0)?, ctx.input(1)?);
-        for (name, t) in [("y backprop", dy), ("input", x)] {
-            ensure!(
-                matches!(t.rank(), 4 | 5),
-                InvalidArgument,
-                "{name} must be 4 or 5-dimensional{}",
-                t.shape()
-            );
-        }
-        ensure!(
-            dy.shape() == x.shape(),
-            InvalidArgument,
-            "x and y_backprop must have same shape, but x has shape {} and y_backprop has shape {}",
-            x.shape(),
-            dy.shape()
-        );
+        let (dy, x) = gradient_and_input(ctx)?;
         let x = reordered_on_device(x, self.layout, true)?;
         let dy = reordered_on_device(dy, self.layout, true)?;
         let c = x.shape()[x.rank() - 1];

@@ -1,5 +1,6 @@
 //! Softmax and cross entropy on a GPU: one block to a row.
 
+use crate::nn::loss::logits_shape;
 use crate::prelude::*;
 use ferroflow_core::LaunchArg;
 use ferroflow_op_kit::gpu::{GpuKernel, GpuTypes, address, c_type, length};
@@ -92,20 +93,7 @@ pub(crate) fn cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
     let kernel = kernel(init, "cross_entropy", DType::Int64)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
-        let both = shape::broadcast_shapes(&logits.shape().into(), &labels.shape().into());
-        let Some(shape) = both.ok().and_then(|s| s.known()) else {
-            bail!(
-                InvalidArgument,
-                "logits and labels must be broadcastable: logits_size={} labels_size={}",
-                logits.shape(),
-                labels.shape()
-            );
-        };
-        ensure!(
-            shape.rank() == 2,
-            InvalidArgument,
-            "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional"
-        );
+        let shape = logits_shape(logits, labels)?;
         let (rows, cols) = (shape[0], shape[1]);
         let loss = Tensor::zeros(logits.dtype(), [rows])?;
         let loss = match cols {
