@@ -27,12 +27,7 @@ fn run() -> Result<()> {
     let Some(mut member) = Membership::from_env()? else {
         return launch(number("-n", 2.0)? as usize, &args);
     };
-    member.transport = match value("--transport") {
-        None | Some("auto") => TransportChoice::Auto,
-        Some("tcp") => TransportChoice::Tcp,
-        Some("shared") => TransportChoice::Shared,
-        Some(other) => bail!(InvalidArgument, "unknown transport {other:?}"),
-    };
+    member.transport = TransportChoice::from_name(value("--transport").unwrap_or("auto"))?;
     let algorithm = value("--algorithm").map(Algorithm::from_name).transpose()?;
     let mut group = Group::join(&member, GroupOptions { algorithm, ..GroupOptions::default() })?;
     if group.rank() == 0 && args.iter().any(|a| a == "--model") {

@@ -343,30 +343,16 @@ fn host(
             .map_err(|e| crate::io_error("cannot send the choice of links", &e))?;
     }
     check_transport(member, all_mapped || size == 1)?;
-    let hosts = number_hosts(&table);
-    #[cfg(target_os = "linux")]
-    if let Some(segment) = segment.filter(|_| all_mapped) {
-        let control = Control::start(0, links, failure.clone(), member.liveness_timeout)?;
-        let shared = Some(segment.clone());
-        let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, 0));
-        return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
-    }
-    let lazy = match listener {
-        Some(listener) => {
-            Some(LazyLinks::start(member, member.streams, listener, table, &failure)?)
-        }
-        None => None,
-    };
-    let control = Control::start(0, links, failure.clone(), member.liveness_timeout)?;
-    let mesh = Box::new(Tcp::lazy(size, lazy, failure.clone(), crowded));
-    Ok(ConnectedRanks {
-        mesh,
+    let met = Met {
+        links,
+        listener,
+        table,
+        streams: member.streams,
+        crowded,
         #[cfg(target_os = "linux")]
-        shared: None,
-        control,
-        failure,
-        hosts,
-    })
+        segment: segment.filter(|_| all_mapped),
+    };
+    met.connected(member, failure)
 }
 
 /// The addresses of this host at which other hosts have connected.
@@ -456,28 +442,64 @@ fn join(
         .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
     let all_mapped = answer(&link, until)? == 1;
     check_transport(member, all_mapped)?;
-    let hosts = number_hosts(&table);
     let mut links: Vec<Option<SecureStream>> = (0..size).map(|_| None).collect();
-    #[cfg(target_os = "linux")]
-    if let Some(segment) = segment.filter(|_| all_mapped) {
-        links[0] = Some(link);
-        let control = Control::start(rank, links, failure.clone(), member.liveness_timeout)?;
-        let shared = Some(segment.clone());
-        let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, rank));
-        return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
-    }
-    let lazy = LazyLinks::start(member, streams, listener, table, &failure)?;
     links[0] = Some(link);
-    let control = Control::start(rank, links, failure.clone(), member.liveness_timeout)?;
-    let mesh = Box::new(Tcp::lazy(size, Some(lazy), failure.clone(), crowded));
-    Ok(ConnectedRanks {
-        mesh,
+    let met = Met {
+        links,
+        listener: Some(listener),
+        table,
+        streams,
+        crowded,
         #[cfg(target_os = "linux")]
-        shared: None,
-        control,
-        failure,
-        hosts,
-    })
+        segment: segment.filter(|_| all_mapped),
+    };
+    met.connected(member, failure)
+}
+
+/// What a rank knows when all ranks have met at rank 0.
+struct Met {
+    /// The connections between rank 0 and the others, which become the control channel.
+    links: Vec<Option<SecureStream>>,
+    /// Where other ranks connect; a group of one rank has none.
+    listener: Option<TcpListener>,
+    /// All ranks, by number.
+    table: Vec<Hello>,
+    streams: Option<usize>,
+    crowded: bool,
+    /// Shared memory, if every rank has mapped it.
+    #[cfg(target_os = "linux")]
+    segment: Option<Arc<crate::mesh::shared::SharedSegment>>,
+}
+
+impl Met {
+    /// Makes the mesh. All ranks make the same one, because rank 0 has decided.
+    fn connected(self, member: &Membership, failure: Arc<GroupFailure>) -> Result<ConnectedRanks> {
+        let hosts = number_hosts(&self.table);
+        let liveness = member.liveness_timeout;
+        #[cfg(target_os = "linux")]
+        if let Some(segment) = self.segment {
+            let control = Control::start(member.rank, self.links, failure.clone(), liveness)?;
+            let shared = Some(segment.clone());
+            let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, member.rank));
+            return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
+        }
+        let lazy = match self.listener {
+            Some(listener) => {
+                Some(LazyLinks::start(member, self.streams, listener, self.table, &failure)?)
+            }
+            None => None,
+        };
+        let control = Control::start(member.rank, self.links, failure.clone(), liveness)?;
+        let mesh = Box::new(Tcp::lazy(member.size, lazy, failure.clone(), self.crowded));
+        Ok(ConnectedRanks {
+            mesh,
+            #[cfg(target_os = "linux")]
+            shared: None,
+            control,
+            failure,
+            hosts,
+        })
+    }
 }
 
 fn check_transport(member: &Membership, shared: bool) -> Result<()> {

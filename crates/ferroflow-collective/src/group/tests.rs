@@ -11,6 +11,9 @@ use ferroflow_core::{Code, bf16, f16};
 use ferroflow_identity::{JobAuthority, Trust, rank_role};
 use proptest::prelude::*;
 
+/// All kinds of links between processes. Tests that loop over them hold for each.
+const EVERY_TRANSPORT: [TransportChoice; 2] = [TransportChoice::Tcp, TransportChoice::Shared];
+
 /// Runs `each` on every rank of an in-process group, with one thread per rank.
 fn on_ranks<R: Send>(
     n: usize,
@@ -335,7 +338,7 @@ fn process_sets_work_at_the_same_time() {
 
 #[test]
 fn every_collective_works_on_every_kind_of_link() {
-    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
+    for transport in EVERY_TRANSPORT {
         for n in [1, 2, 3, 4] {
             if n == 1 && transport == TransportChoice::Shared {
                 continue;
@@ -440,7 +443,7 @@ fn ranks_with_different_host_names_use_the_hierarchy() {
 
 #[test]
 fn a_rank_that_dies_is_named_on_all_others() {
-    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
+    for transport in EVERY_TRANSPORT {
         let errors = on_links(
             4,
             |m| m.transport = transport,
@@ -467,7 +470,7 @@ fn a_rank_that_dies_is_named_on_all_others() {
 
 #[test]
 fn ranks_that_disagree_all_get_an_error() {
-    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
+    for transport in EVERY_TRANSPORT {
         let errors = on_links(
             3,
             |m| m.transport = transport,
@@ -497,7 +500,7 @@ fn a_rank_that_never_connects_is_named() {
 
 #[test]
 fn a_rank_that_does_not_call_a_collective_is_named() {
-    for transport in [TransportChoice::Tcp, TransportChoice::Shared] {
+    for transport in EVERY_TRANSPORT {
         let barrier = std::sync::Barrier::new(2);
         on_links(
             2,

@@ -164,8 +164,11 @@ fn any_collective_of_any_size_is_right_over_any_links() {
     for seed in 0..cases {
         let mut random = fastrand::Rng::with_seed(seed);
         let n = random.usize(1..=9);
-        let links = [None, Some(TransportChoice::Tcp), Some(TransportChoice::Shared)];
-        let links = links[random.usize(..if n == 1 { 2 } else { 3 })];
+        // None for an in-process group. One rank has no shared memory.
+        let links = std::iter::once(None).chain(EVERY_TRANSPORT.map(Some));
+        let links: Vec<_> =
+            links.filter(|l| n > 1 || *l != Some(TransportChoice::Shared)).collect();
+        let links = links[random.usize(..links.len())];
         let most = random.u32(1..=n as u32);
         let hosts: Vec<u32> = match links {
             Some(TransportChoice::Shared) => vec![0; n],
