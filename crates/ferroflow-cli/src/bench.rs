@@ -1,6 +1,7 @@
 //! `ferroflow bench`: measures this cluster.
 
 mod allreduce;
+mod explain;
 mod layers;
 
 use crate::launch::{Guard, Process, RemoteShell, launch};

@@ -8,7 +8,7 @@ use crate::units;
 use choice::{Choice, recommended};
 use ferroflow::collective::simulate::{all_reduce_seconds, push_pull_seconds};
 use ferroflow::collective::{Algorithm, LinkCostModel};
-use ferroflow::{Code, Error, Result};
+use ferroflow::{Code, DType, Error, Result};
 use serde_json::{Value, json};
 
 /// Predict step time and efficiency of training on many workers
@@ -23,8 +23,14 @@ use serde_json::{Value, json};
     Example (a model on this machine):\n  ferroflow plan --measure mlp -n 2")]
 pub struct Args {
     /// Bytes of all gradients, such as 553.36MB
-    #[arg(long, value_name = "BYTES", required_unless_present = "measure")]
+    #[arg(long, value_name = "BYTES", required_unless_present_any = ["measure", "parameters"])]
     model_bytes: Option<String>,
+    /// Parameters of the model instead of bytes, such as 138.34M; each has one gradient
+    #[arg(long, value_name = "N", conflicts_with = "model_bytes")]
+    parameters: Option<String>,
+    /// Type of the gradients of --parameters
+    #[arg(long, value_name = "TYPE", default_value = "float32", requires = "parameters")]
+    dtype: String,
     /// Speed of each worker's link, one way, such as 125MB/s or 1Gb/s
     #[arg(long, value_name = "SPEED", required_unless_present = "measure")]
     link: Option<String>,
@@ -194,12 +200,31 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of a gradient of this type.
+fn width(dtype: &str) -> Result<f64> {
+    let name = match dtype {
+        "float32" => "float",
+        "float64" => "double",
+        "float16" => "half",
+        other => other,
+    };
+    let found = DType::from_name(name).filter(|dtype| dtype.is_floating()).and_then(DType::size);
+    found.map(|bytes| bytes as f64).ok_or_else(|| {
+        let text =
+            format!("{dtype:?} is no type of gradients; use float32, float16, bfloat16 or float64");
+        Error::new(Code::InvalidArgument, text)
+    })
+}
+
 /// Bytes of gradients, seconds of a step and speed of the link: given, or measured.
 fn known(args: &Args) -> Result<(f64, f64, f64)> {
     let given = |text: &Option<String>, read: fn(&str) -> Result<f64>| {
         text.as_deref().map(read).transpose()
     };
-    let bytes = given(&args.model_bytes, units::bytes)?;
+    let bytes = match &args.parameters {
+        Some(count) => Some(units::count(count)? * width(&args.dtype)?),
+        None => given(&args.model_bytes, units::bytes)?,
+    };
     let step = given(&args.step_time, units::seconds)?;
     let link = given(&args.link, units::bytes_per_second)?;
     if let (Some(bytes), Some(step), Some(link)) = (bytes, step, link) {

@@ -58,6 +58,10 @@ pub struct Args {
     /// Asynchronous: each worker applies its own gradients at once
     #[arg(long = "async")]
     asynchronous: bool,
+    /// Synchronous, with N of the workers as backup: a step applies the gradients of the first
+    /// W - N workers and drops those of the others
+    #[arg(long, value_name = "N", conflicts_with_all = ["asynchronous", "local"], default_value_t = 0)]
+    backup: usize,
     /// Global steps to train
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<i64>,
@@ -159,6 +163,15 @@ impl Args {
         }
         gpus.truncate(1);
         Ok(gpus)
+    }
+
+    /// Fails if no worker of `workers` would be left for a step to wait for.
+    fn check_backup(&self, workers: usize) -> Result<()> {
+        if self.backup == 0 || self.backup < workers {
+            return Ok(());
+        }
+        let text = format!("--backup {} of {workers} workers: a step needs one", self.backup);
+        Err(Error::new(Code::InvalidArgument, text))
     }
 
     fn steps(&self) -> i64 {

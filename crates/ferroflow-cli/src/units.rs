@@ -49,6 +49,14 @@ pub fn parse_bytes(text: &str) -> Result<usize> {
     bytes(text).map(|n| n as usize)
 }
 
+/// A number of things: `138.34M`, `138340000`, `7B` (billions).
+pub fn count(text: &str) -> Result<f64> {
+    let parsed = split(text).and_then(|(n, unit)| {
+        Some(n * if unit == "B" { 1e9 } else { scale(unit).filter(|_| !unit.ends_with('i'))? })
+    });
+    parsed.filter(is_amount).ok_or_else(|| wrong("number of parameters", text, "138.34M"))
+}
+
 /// Bytes a second: `125MB/s`, `125000000`, or bits: `1Gb/s`, `10Gbps`.
 pub fn bytes_per_second(text: &str) -> Result<f64> {
     let parsed = split(text).and_then(|(n, unit)| {
@@ -110,6 +118,9 @@ mod tests {
         assert_eq!(bytes_per_second("10Gbit/s").unwrap(), 1.25e9);
         assert_eq!(bytes_per_second("1.25e8").unwrap(), 125e6);
         assert_eq!(seconds("550ms").unwrap(), 0.55);
+        let counts = ["138.34M", "7B", "1e3"].map(|text| count(text).unwrap());
+        assert_eq!(counts, [138.34e6, 7e9, 1e3]);
+        assert!(count("16Mi").is_err() && count("3MB").is_err() && count("0").is_err());
         assert_eq!(bytes("5.5e+8").unwrap(), 550e6);
         for wrong in ["", "x", "1QB", "-1MB", "5EB", "e5", "inf", "nan", "1e999999B"] {
             assert!(bytes(wrong).is_err(), "{wrong}");

@@ -44,6 +44,16 @@ impl Default for GroupOptions {
     }
 }
 
+/// How a rooted reduce moves values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ReduceAlgorithm {
+    /// Along a binomial tree: log2(n) messages one after the other.
+    Tree = 0,
+    /// Every rank sends to the root: n - 1 messages on one link.
+    Serial = 1,
+}
+
 /// The number of a process set: [`SetId::WORLD`] or the result of [`Group::add_set`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SetId(pub(crate) u16);
@@ -448,6 +458,46 @@ impl Group {
         });
         self.run(set, signature, &schedule, None, bytes)?;
         Ok(part)
+    }
+
+    /// Reduces to rank `root`: its `values` become the reduction of all ranks' values. The values
+    /// of other ranks are undefined afterwards.
+    pub fn reduce<T: Number>(&mut self, values: &mut [T], root: usize, op: ReduceOp) -> Result<()> {
+        let algorithm = ReduceAlgorithm::Tree;
+        self.reduce_in(SetId::WORLD, T::DTYPE, bytes_of_mut(values), root, op, algorithm)
+    }
+
+    /// [`Group::reduce`] among the ranks of a set, on the bytes of any number type. `root` is a
+    /// rank of the group and a member of the set.
+    pub fn reduce_in(
+        &mut self,
+        set: SetId,
+        dtype: DType,
+        bytes: &mut [u8],
+        root: usize,
+        op: ReduceOp,
+        algorithm: ReduceAlgorithm,
+    ) -> Result<()> {
+        let count = count_of(dtype, bytes)?;
+        check_dtype(dtype)?;
+        let (me, n) = self.place(set)?;
+        let to = self.set(set)?.members.iter().position(|&m| m as usize == root);
+        let Some(to) = to else {
+            ferroflow_core::bail!(InvalidArgument, "root {root} of a reduce is not in its set");
+        };
+        if n == 1 {
+            return self.alive();
+        }
+        let variant = root as u16 ^ ((algorithm as u16) << 15);
+        let segment = SEGMENT / dtype.size().unwrap_or(1);
+        let signature = self.signature(OperationKind::Reduce, op, dtype, variant, set, count);
+        let plan =
+            Plan { kind: OperationKind::Reduce, set: set.0, variant, segment, bounds: vec![count] };
+        let schedule = cached(&mut self.schedules, plan, || match algorithm {
+            ReduceAlgorithm::Serial => schedule::reduce_serial(n, me, to, count, segment),
+            ReduceAlgorithm::Tree => schedule::reduce_tree(n, me, to, count, segment),
+        });
+        self.run(set, signature, &schedule, None, bytes)
     }
 
     /// Replaces `values` by the values of rank `root`.

@@ -27,6 +27,7 @@ mod engine;
 mod environment;
 mod exchange;
 mod executor;
+pub mod explain;
 mod failure;
 #[cfg(test)]
 mod fault_proxy;
@@ -55,7 +56,7 @@ pub use engine::{
 };
 pub use exchange::LauncherStore;
 pub use foreign::ForeignTensor;
-pub use group::{Group, GroupOptions, SetId};
+pub use group::{Group, GroupOptions, ReduceAlgorithm, SetId};
 pub use group_thread::{GroupAbort, GroupThread};
 pub use link_cost::{Algorithm, LinkCostModel};
 pub use mesh::{Mesh, MeshFaults, in_process};

@@ -8,6 +8,7 @@
 mod allreduce;
 mod exchange;
 mod push_pull;
+mod reduce;
 mod ring;
 mod tree;
 mod windows;
@@ -18,6 +19,7 @@ pub(crate) use allreduce::{
 };
 pub(crate) use exchange::{all_gather_direct, all_to_all, barrier};
 pub(crate) use push_pull::{push_pull, push_pull_bounds};
+pub(crate) use reduce::{reduce_serial, reduce_tree};
 pub(crate) use ring::{all_gather_ring, reduce_scatter_ring};
 pub(crate) use tree::{broadcast_chain, broadcast_tree};
 pub(crate) use windows::Windows;

@@ -27,10 +27,12 @@ pub enum OperationKind {
     PushPull = 8,
     /// Makes a process set. Moves no values.
     ProcessSet = 9,
+    /// Reduces to one rank.
+    Reduce = 10,
 }
 
 impl OperationKind {
-    pub(crate) const ALL: [OperationKind; 9] = [
+    pub(crate) const ALL: [OperationKind; 10] = [
         OperationKind::AllReduce,
         OperationKind::ReduceScatter,
         OperationKind::AllGather,
@@ -40,6 +42,7 @@ impl OperationKind {
         OperationKind::Adasum,
         OperationKind::PushPull,
         OperationKind::ProcessSet,
+        OperationKind::Reduce,
     ];
 
     /// The name in messages.
@@ -54,6 +57,7 @@ impl OperationKind {
             OperationKind::Adasum => "adasum",
             OperationKind::PushPull => "push-pull",
             OperationKind::ProcessSet => "process set",
+            OperationKind::Reduce => "reduce",
         }
     }
 
@@ -69,7 +73,8 @@ pub(crate) struct Signature {
     pub op: ReduceOp,
     pub dtype: DType,
     /// The schedule. For an all-reduce, the number of the algorithm and, from bit 8 on, the number
-    /// of windows in flight. For a broadcast, the root.
+    /// of windows in flight. For a broadcast, the root. For a reduce, the root and, in bit 15, the
+    /// algorithm.
     pub variant: u16,
     /// The process set. 0 for all ranks.
     pub set: u16,
@@ -85,6 +90,9 @@ impl fmt::Display for Signature {
                 write!(f, " ({})", self.op)?
             }
             OperationKind::Broadcast => write!(f, " from rank {}", self.variant)?,
+            OperationKind::Reduce => {
+                write!(f, " ({}) to rank {}", self.op, self.variant & 0x7fff)?;
+            }
             OperationKind::AllGather | OperationKind::AllToAll | OperationKind::Adasum => {}
         }
         write!(f, " of {} {} values", self.count, self.dtype)?;

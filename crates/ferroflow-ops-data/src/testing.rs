@@ -15,6 +15,11 @@ pub fn check(op: &str) -> Check<'static> {
     OPS.check(op)
 }
 
+/// The ops of the checks.
+pub fn catalog() -> &'static ferroflow_graph::Catalog {
+    OPS.catalog()
+}
+
 /// Compares the ops with answers recorded from TensorFlow.
 #[track_caller]
 pub fn check_recorded(text: &str) {

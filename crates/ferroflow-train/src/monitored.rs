@@ -313,9 +313,13 @@ impl MonitoredSession {
         let session = self.session()?;
         let options = StepOptions { trace, ..session.options() };
         let ((value, (), step, extra), metadata) = session.run_with(feeds, all, options)?;
-        if let Some(sync) = &self.training.sync {
-            sync.caught_up(session, self.step, step)?;
-        }
+        let step = match &self.training.sync {
+            Some(sync) => {
+                sync.caught_up(session, self.step, step)?;
+                sync.current_token(session, self.step, step)?
+            }
+            None => step,
+        };
         self.step = step;
         self.lost_in_a_row = 0;
         let mut values = extra.as_slice();

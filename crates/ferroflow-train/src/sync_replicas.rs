@@ -3,11 +3,12 @@
 //! Each replica adds its gradients to accumulators next to the variables and waits for a token. The
 //! chief takes the mean of the required number of gradients from each accumulator, applies it,
 //! increments the global step, and issues a token for each replica. Accumulators drop stale
-//! gradients, which belong to an earlier step. Replicas beyond the required number are backup
-//! workers.
+//! gradients, which belong to an earlier step, and count them. Replicas beyond the required number
+//! are backup workers: a step does not wait for the slowest of them.
 //!
-//! The required number of gradients, the quorum, is a variable next to the global step. It shrinks
-//! when a replica leaves or is silent for the timeout, and grows when the replica is back.
+//! The number of live replicas is a variable next to the global step. It shrinks when a replica
+//! leaves or is silent for the timeout, and grows when the replica is back. A step never waits for
+//! more replicas than are alive.
 
 mod accumulator;
 mod chief;
@@ -43,6 +44,8 @@ pub struct SyncReplicas<O> {
     aggregate: i32,
     replicas: i32,
     replica_timeout: Duration,
+    /// Whether a replica's first step ends before it is aggregated.
+    starts_ahead: bool,
 }
 
 /// The ops of synchronous training. [`crate::MonitoredTraining::synchronous`] connects them.
@@ -52,12 +55,19 @@ pub struct SyncTraining {
     pub train: Operation,
     /// The chief's loop body: takes the gradients, applies them, issues tokens.
     pub aggregate: Operation,
-    /// The chief's start: sets the accumulators' step and issues the first tokens.
+    /// The chief's start: sets the accumulators' step and may issue the first tokens.
     pub chief_init: Operation,
     /// Each replica's start: reads the global step.
     pub local_init: Operation,
     /// The global step after a replica's step.
     pub(crate) token: Output,
+    /// Takes another token instead of the last one.
+    next_token: (Output, Operation),
+    global_step: Variable,
+    /// Number of backup workers.
+    backups: i32,
+    /// Number of replicas' steps that came too late, and whether there are any.
+    stale: (Output, Output),
     /// Issues tokens again, so that every replica computes the current step, possibly a second
     /// time.
     put: Operation,
@@ -74,6 +84,9 @@ impl<O: Optimizer> SyncReplicas<O> {
             aggregate: clamp(aggregate),
             replicas: clamp(replicas),
             replica_timeout,
+            // With backup workers, a token at the start would be one too many: a replica would use
+            // it to contribute to the first step twice.
+            starts_ahead: replicas <= aggregate,
         }
     }
 
@@ -103,7 +116,8 @@ impl<O: Optimizer> SyncReplicas<O> {
         let start = init::zeros(Shape::scalar()).of(DType::Int64);
         let local_step = g.variable_with("sync_rep_local_step", start, VariableOptions::local());
         g.name_scope("sync_replicas", |_| {
-            let gate = ReplicaCounter::new(g, self.aggregate, global_step);
+            let replicas = self.replicas.max(self.aggregate);
+            let gate = ReplicaCounter::new(g, self.aggregate, replicas, global_step);
             let (mut handed, mut taken) = (Vec::new(), Vec::new());
             let mut accumulators = Vec::new();
             for (gradient, variable) in gradients {
@@ -121,10 +135,9 @@ impl<O: Optimizer> SyncReplicas<O> {
                 op.attr("shared_name", "sync_token_q").output()
             });
             // One token for each live replica, backup workers included.
-            let backups = (self.replicas - self.aggregate).max(0);
             let put = || {
                 g.device(&global_step.device(), || {
-                    let count = (gate.size.read() + backups as f32).expand_dims(0);
+                    let count = gate.size.read().expand_dims(0);
                     let tokens = g.fill(&count, global_step.read());
                     g.op("QueueEnqueueManyV2").input(&queue).list(&[tokens]).operation()
                 })
@@ -133,14 +146,22 @@ impl<O: Optimizer> SyncReplicas<O> {
             // The replica counter last: a counted replica has added all its gradients.
             let told: Vec<_> = accumulators.iter().map(|a| a.tell(global_step)).collect();
             let told = g.control_dependencies(&told, || gate.counter.tell(global_step));
-            let chief_init = g.control_dependencies(&[told, gate.size.initializer()], put);
+            let set = [told, gate.size.initializer()];
+            let chief_init = match self.starts_ahead {
+                true => g.control_dependencies(&set, put),
+                false => g.group("chief_init", &set),
+            };
             let local_init = local_step.assign(&**global_step);
             let counted = g.control_dependencies(&handed, || gate.counter.count_in(&local_step));
-            let token = g.control_dependencies(&[counted], || {
+            let dequeue = || {
                 let op = g.op("QueueDequeueV2").input(&queue);
-                op.attr("component_types", vec![DType::Int64]).output()
-            });
-            token.set_shape(());
+                let token = op.attr("component_types", vec![DType::Int64]).output();
+                token.set_shape(());
+                token
+            };
+            let token = g.control_dependencies(&[counted], dequeue);
+            let next = dequeue();
+            let next_token = (next.clone(), local_step.assign(&next));
             // The token comes last, so a replica that has it need not wait for anything else.
             let train = local_step.assign(&token);
             SyncTraining {
@@ -149,6 +170,10 @@ impl<O: Optimizer> SyncReplicas<O> {
                 chief_init,
                 local_init,
                 token,
+                next_token,
+                global_step: global_step.clone(),
+                backups: replicas - self.aggregate,
+                stale: gate.counter.stale(),
                 put: put(),
                 quorum: Quorum::new(Parts {
                     gate: &gate,
@@ -156,7 +181,7 @@ impl<O: Optimizer> SyncReplicas<O> {
                     tokens: &queue,
                     global_step,
                     local_step: &local_step,
-                    whole: self.aggregate,
+                    whole: replicas,
                     replica_timeout: self.replica_timeout,
                 }),
             }
@@ -170,6 +195,37 @@ impl SyncTraining {
     fn turn(&self, session: &Session) -> Result<()> {
         let options = StepOptions { timeout: None, ..session.options() };
         session.run_with((), &self.aggregate, options).map(|((), _)| ())
+    }
+
+    /// Number of replicas' steps whose gradients were dropped because they came too late.
+    pub fn stale_steps(&self, session: &Session) -> Result<i64> {
+        let (count, is_counted) = &self.stale;
+        match session.run(is_counted.scalar::<bool>())? {
+            true => session.run(count.scalar::<i64>()),
+            false => Ok(0),
+        }
+    }
+
+    /// The token for a replica's next step, after it computed the step `before` and got `token`.
+    ///
+    /// Slow backup workers leave tokens in the queue. The replica drops those of completed steps,
+    /// because gradients for them would be stale. It also drops as many tokens of its own last step
+    /// as there are backup workers, so that it does not contribute to one step twice. More tokens
+    /// than that were issued again after a loss, and ask for the step once more.
+    pub(crate) fn current_token(&self, session: &Session, before: i64, token: i64) -> Result<i64> {
+        let (mut token, mut left_over) = (token, self.backups);
+        if self.backups == 0 {
+            return Ok(token);
+        }
+        loop {
+            let is_again = token == before && left_over > 0;
+            if !is_again && token >= session.run(self.global_step.scalar::<i64>())? {
+                return Ok(token);
+            }
+            left_over -= i32::from(is_again);
+            let (next, take) = &self.next_token;
+            (token, ()) = session.run((next.scalar::<i64>(), take))?;
+        }
     }
 
     /// The watch over the chief's iterations.
@@ -201,9 +257,12 @@ impl SyncTraining {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::background_server::{BackgroundServer, loopback_spec};
+    use crate::device::ReplicaDeviceSetter;
     use crate::monitored::MonitoredTraining;
     use crate::optimizer::Sgd;
     use crate::testing::{graph, session};
+    use ferroflow_cluster::ServerOptions;
 
     #[test]
     fn synchronous_training_of_one_replica_equals_plain_training() {
@@ -226,6 +285,87 @@ mod tests {
         assert!((w - expected).abs() < 1e-4, "{w} {expected} after {step}");
         let row = 1.0 - 0.2 * step as f32;
         assert!((t.as_slice::<f32>().unwrap()[2] - row).abs() < 1e-4, "{t:?}");
+    }
+
+    /// A worker of three, of which each step needs two.
+    struct Worker {
+        goal: Output,
+        w: Variable,
+        sync: SyncTraining,
+        session: crate::monitored::MonitoredSession,
+    }
+
+    impl Worker {
+        fn open(server: &BackgroundServer, task: usize) -> Worker {
+            let g = graph();
+            let setter = ReplicaDeviceSetter::new(1).worker(&format!("/job:worker/task:{task}"));
+            g.device(setter, || {
+                let w = g.variable("w", 0.0);
+                let goal = g.placeholder::<f32>("goal", ());
+                let loss = (&*w - &goal).square();
+                let sync = SyncReplicas::new(Sgd::new(0.1), 2, 3).minimize(&loss, &g.global_step());
+                let training = MonitoredTraining::synchronous(&g, &sync).chief(task == 0);
+                let server = server.clone();
+                let open = move |g: &Graph| {
+                    let session = server.session(g, &[])?;
+                    Ok(session.with_timeout(Duration::from_secs(60)))
+                };
+                Worker { goal, w, session: training.open(open).unwrap(), sync }
+            })
+        }
+
+        /// Trains until `last`. Returns the number of its own steps.
+        fn train(&mut self, goal: f32, last: i64) -> i64 {
+            let mut own = 0;
+            while self.session.global_step() < last {
+                self.session.train_fed((&self.goal, goal), ()).unwrap();
+                own += 1;
+            }
+            own
+        }
+
+        fn look(&self) -> (f32, i64) {
+            let session = self.session.session().unwrap();
+            let stale = self.sync.stale_steps(session).unwrap();
+            (session.run(self.w.scalar::<f32>()).unwrap(), stale)
+        }
+    }
+
+    #[test]
+    fn gradients_of_a_slow_backup_worker_are_dropped_and_counted() {
+        const STEPS: i64 = 24;
+        let cluster = loopback_spec(&[("ps", 1), ("worker", 3)]).unwrap();
+        let start = |job: &str, task: u32| {
+            BackgroundServer::start(ServerOptions::new(cluster.clone(), job, task)).unwrap()
+        };
+        let _ps = start("ps", 0);
+        let servers = [0, 1, 2].map(|task| start("worker", task));
+        let mut chief = Worker::open(&servers[0], 0);
+        let [mut other, mut slow] = [1, 2].map(|task| Worker::open(&servers[task], task));
+        // The slow worker computes its first step while the others train.
+        let own = std::thread::scope(|scope| {
+            let other = scope.spawn(|| other.train(3.0, STEPS));
+            let own = chief.train(3.0, STEPS);
+            (own, other.join().unwrap())
+        });
+        let (w, stale) = chief.look();
+        // Each of the two contributed once to each step.
+        assert_eq!((own, stale), ((STEPS, STEPS), 0));
+        let expected = 3.0 * (1.0 - 0.8f32.powi(STEPS as i32));
+        assert!((w - expected).abs() < 1e-3, "{w} {expected}");
+        // Its gradient, which pulls elsewhere, comes too late.
+        slow.session.train_fed((&slow.goal, -1000.0f32), ()).unwrap();
+        let (after, stale) = slow.look();
+        assert_eq!((after, stale), (w, 1));
+        // It has caught up: with one other worker, the next step uses its gradient.
+        assert_eq!(slow.session.global_step(), STEPS);
+        std::thread::scope(|scope| {
+            scope.spawn(|| other.train(3.0, STEPS + 1));
+            slow.train(5.0, STEPS + 1);
+        });
+        let (w, stale) = slow.look();
+        assert_eq!(stale, 1);
+        assert!((w - (expected + 0.2 * (4.0 - expected))).abs() < 1e-3, "{w}");
     }
 
     /// Two replicas on one session, which stands in for their shared parameter server.

@@ -3,5 +3,6 @@
 
 pub use ferroflow_collective::{
     Algorithm, Collective, Engine, EngineOptions, EngineStats, Group, GroupOptions, LinkCostModel,
-    Membership, ReduceOp, TransportChoice, bench, elastic, simulate,
+    Membership, ReduceAlgorithm, ReduceOp, SetId, TransportChoice, bench, elastic, explain,
+    simulate,
 };

@@ -36,6 +36,16 @@ pub struct Allreduce {
     /// Algorithm to use [default: the cost model's choice]
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
+    /// Draw the moves of each algorithm among -n ranks, or of --algorithm (also: reduce-serial,
+    /// reduce-tree), instead of timing
+    #[arg(long)]
+    explain: bool,
+    /// With --explain: also write the drawings as SVG files to this folder
+    #[arg(long, value_name = "DIR", requires = "explain")]
+    svg: Option<std::path::PathBuf>,
+    /// With --explain: ranks on each host, for the hierarchical algorithm
+    #[arg(long, value_name = "N", requires = "explain", default_value_t = 2)]
+    local: usize,
     /// Print the cost model that chooses the algorithm
     #[arg(long)]
     model: bool,
@@ -49,6 +59,10 @@ struct Asked {
 }
 
 pub fn run(args: &Allreduce) -> Result<()> {
+    if args.explain {
+        let (name, folder) = (args.algorithm.as_deref(), args.svg.as_deref());
+        return super::explain::run(name, args.ranks.n, args.local, folder);
+    }
     // Before ranks start, so that an error is printed once.
     if !(args.seconds > 0.0 && args.seconds.is_finite()) {
         return Err(Error::new(Code::InvalidArgument, "--seconds must be a number above 0"));

@@ -162,6 +162,7 @@ fn send_sigterm(process: u32) {
 
 /// Starts the cluster, shows its progress and prints the summary.
 pub fn lead(args: &Args) -> Result<()> {
+    args.check_backup(args.workers)?;
     let in_step = !args.asynchronous;
     let stop = Stop::on_signal()?;
     let (lines, received) = mpsc::channel::<(usize, Option<String>)>();
@@ -183,7 +184,11 @@ pub fn lead(args: &Args) -> Result<()> {
         args.what(),
         args.ps,
         args.workers,
-        if in_step { "synchronously" } else { "asynchronously" }
+        match args.backup {
+            _ if !in_step => "asynchronously".into(),
+            0 => "synchronously".to_string(),
+            n => format!("synchronously, {n} of them as backup"),
+        }
     ));
     for task in 0..args.ps {
         let child = cluster.start_server(task)?;
@@ -293,6 +298,8 @@ fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
     }
     if args.asynchronous {
         command.arg("--async");
+    } else if args.backup > 0 {
+        command.args(["--backup", &args.backup.to_string()]);
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
@@ -393,6 +400,7 @@ fn train_and_report(args: &Args, place: &Place, metrics: &TaskMetrics, stop: &St
             "first_step": o.first_step,
             "seconds": o.seconds,
             "checkpoint": o.checkpoint,
+            "stale": o.stale,
             "shown": pairs(&o.shown),
             "score": pairs(&score),
         })
@@ -420,5 +428,6 @@ fn outcome(json: &serde_json::Value) -> Outcome {
         shown: pairs("shown"),
         score: pairs("score").into_iter().next(),
         checkpoint: json["checkpoint"].as_str().map(str::to_string),
+        stale: json["stale"].as_i64(),
     }
 }

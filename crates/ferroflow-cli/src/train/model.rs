@@ -140,8 +140,16 @@ pub enum Trainer {
     InStep(Box<SyncTraining>),
 }
 
-/// Adds training to a graph; `replicas` is the number of synchronous workers, if more than one.
-pub fn trainer(model: Model, rate: f32, loss: &Output, replicas: Option<usize>) -> Trainer {
+/// The workers of synchronous training.
+#[derive(Clone, Copy)]
+pub struct Replicas {
+    pub workers: usize,
+    /// Those among them that a step does not wait for.
+    pub backup: usize,
+}
+
+/// Adds training to a graph: synchronous with `replicas`, alone or asynchronous without.
+pub fn trainer(model: Model, rate: f32, loss: &Output, replicas: Option<Replicas>) -> Trainer {
     match model {
         Model::Linear => with(Sgd::new(rate), loss, replicas),
         Model::Mlp | Model::Cnn => with(Adam::new(rate), loss, replicas),
@@ -149,14 +157,15 @@ pub fn trainer(model: Model, rate: f32, loss: &Output, replicas: Option<usize>) 
     }
 }
 
-fn with(optimizer: impl Optimizer, loss: &Output, replicas: Option<usize>) -> Trainer {
+fn with(optimizer: impl Optimizer, loss: &Output, replicas: Option<Replicas>) -> Trainer {
     let g = loss.graph();
     let step = g.global_step();
     let gradients: Vec<GradAndVar> = optimizer.compute_gradients(loss, &g.trainable_variables());
     match replicas {
         None => Trainer::Alone(optimizer.apply_gradients(g, &gradients, Some(&step))),
-        Some(n) => {
-            let sync = SyncReplicas::new(optimizer, n, n).replica_timeout(REPLICA_TIMEOUT);
+        Some(Replicas { workers, backup }) => {
+            let sync = SyncReplicas::new(optimizer, workers.saturating_sub(backup), workers);
+            let sync = sync.replica_timeout(REPLICA_TIMEOUT);
             Trainer::InStep(Box::new(sync.apply_gradients(g, &gradients, &step)))
         }
     }

@@ -175,6 +175,9 @@ impl Progress {
             for (name, value) in shown.chain(score) {
                 json[name] = value.into();
             }
+            if let Some(stale) = o.stale {
+                json["stale_steps"] = stale.into();
+            }
             println!("{json}");
             return;
         }
@@ -193,6 +196,9 @@ impl Progress {
         let goal = args.goal().filter(|_| !interrupted);
         let goal = goal.map(|(name, value)| format!("   (stated: {name} {value})"));
         println!("result: {}{}", shown.join("  "), goal.unwrap_or_default());
+        if let Some(stale) = o.stale {
+            println!("stale: {stale} steps of workers came too late; their gradients were dropped");
+        }
         if let Some(checkpoint) = &o.checkpoint {
             println!("checkpoint: {checkpoint}   (ferroflow inspect {checkpoint})");
         }

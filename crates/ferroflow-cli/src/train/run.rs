@@ -3,7 +3,7 @@
 use super::Args;
 use super::data::Draw;
 use super::loss_chart;
-use super::model::{Built, Source, Trainer, build, trainer};
+use super::model::{Built, Replicas, Source, Trainer, build, trainer};
 use super::progress::{Point, Progress};
 use crate::dashboard::LocalPage;
 use ferroflow::cluster::BackgroundServer;
@@ -80,6 +80,8 @@ pub struct Outcome {
     pub shown: Vec<(&'static str, f32)>,
     pub score: Option<(&'static str, f32)>,
     pub checkpoint: Option<String>,
+    /// Steps of workers whose gradients came too late, with backup workers.
+    pub stale: Option<i64>,
 }
 
 /// Trains in this process alone.
@@ -136,10 +138,14 @@ struct Job {
 
 impl Job {
     fn new(args: &Args, place: &Place) -> Result<Job> {
+        if place.in_step {
+            args.check_backup(place.workers)?;
+        }
         let graph = Graph::new();
         graph.set_seed(args.seed);
         let source = Source::of(args.model, args.data.as_deref())?;
-        let replicas = place.in_step.then_some(place.workers);
+        let replicas = Replicas { workers: place.workers, backup: args.backup };
+        let replicas = place.in_step.then_some(replicas);
         let (built, trainer, summaries) = place.scope(&graph, || {
             let built = build(args.model, &source, &graph);
             let trainer = trainer(args.model, args.learning_rate(), &built.loss, replicas);
@@ -227,14 +233,24 @@ pub fn train(
     }
     let seconds = started.elapsed().as_secs_f64();
     let step = session.global_step();
-    let mut outcome =
-        Outcome { step, first_step, seconds, shown: Vec::new(), score: None, checkpoint: None };
+    let mut outcome = Outcome {
+        step,
+        first_step,
+        seconds,
+        shown: Vec::new(),
+        score: None,
+        checkpoint: None,
+        stale: None,
+    };
     if place.worker != 0 {
         // Ignore the error: the signal may already have closed the session.
         let _ = session.close();
         return Ok(outcome);
     }
     (outcome.shown, outcome.score) = evaluate(&session, built, &job.source)?;
+    if let (Trainer::InStep(sync), true) = (&job.trainer, args.backup > 0) {
+        outcome.stale = Some(sync.stale_steps(session.session()?)?);
+    }
     outcome.checkpoint = session.close()?;
     // Other workers may have advanced the global step meanwhile.
     let saved = outcome.checkpoint.as_ref().and_then(|path| path.rsplit('-').next()?.parse().ok());

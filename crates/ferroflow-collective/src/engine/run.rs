@@ -326,8 +326,9 @@ impl Runner {
                 self.group.adasum_in(set, first.dtype, bytes)?;
                 self.finish(&key, Ok(Vec::new()), mailbox);
             }
-            // These never appear in a request: an all-reduce becomes one internally.
-            OperationKind::PushPull => {
+            // These never appear in a request: an all-reduce may become a push-pull, and only
+            // groups reduce to one rank.
+            OperationKind::PushPull | OperationKind::Reduce => {
                 return Err(err!(DataLoss, "rank 0 runs an operation that no rank can request"));
             }
             OperationKind::Barrier => self.finish(&key, Ok(Vec::new()), mailbox),

@@ -307,6 +307,23 @@ fn check_family(group: &mut Group) {
         group.broadcast(&mut values, root).unwrap();
         assert!(values.iter().all(|&x| x == root as f64));
     }
+    // Rooted reduce, short and long, to every root.
+    for algorithm in [ReduceAlgorithm::Serial, ReduceAlgorithm::Tree] {
+        for (root, count) in (0..n).flat_map(|root| [(root, 0), (root, 3), (root, 40_000)]) {
+            let mut values: Vec<f64> = (0..count).map(|i| (rank * 10 + i) as f64).collect();
+            let bytes = bytes_of_mut(&mut values);
+            let (set, op) = (SetId::WORLD, ReduceOp::Mean);
+            group.reduce_in(set, DType::Double, bytes, root, op, algorithm).unwrap();
+            if rank == root {
+                let first = (n - 1) as f64 * 5.0;
+                let is_right = |(i, x): (usize, &f64)| (*x - first - i as f64).abs() < 1e-9;
+                assert!(values.iter().enumerate().all(is_right), "{algorithm:?}, root {root}");
+            }
+        }
+    }
+    let mut one = [rank as i64];
+    group.reduce(&mut one, n - 1, ReduceOp::Max).unwrap();
+    assert!(rank != n - 1 || one == [n as i64 - 1]);
     // All-to-all: rank a sends the value 100 a + b to rank b, b + 1 times.
     let send: Vec<i64> = (0..n).flat_map(|to| vec![(100 * rank + to) as i64; to + 1]).collect();
     let send_counts: Vec<usize> = (1..=n).collect();

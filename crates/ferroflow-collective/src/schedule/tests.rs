@@ -115,6 +115,23 @@ fn check_all_reduce(make: impl Fn(usize, usize, usize, usize) -> Schedule) {
 }
 
 #[test]
+fn a_rooted_reduce_sums_every_element_once_on_its_root() {
+    for make in [reduce_serial, reduce_tree] {
+        for n in 1..=9 {
+            for (root, count) in (0..n).flat_map(|root| COUNTS.map(|count| (root, count))) {
+                let schedules: Vec<_> = (0..n).map(|me| make(n, me, root, count, 7)).collect();
+                let mut buffers = inputs(n, count);
+                run(&schedules, &mut buffers, (n * 7 + root) as u64);
+                for (i, &x) in buffers[root].iter().enumerate() {
+                    let finished = total(n, i).wrapping_add(1 << 60);
+                    assert_eq!(x, finished, "n {n} root {root} count {count} at {i}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_ring_sums_and_finishes_every_element_once() {
     check_windows(ring_all_reduce);
 }

@@ -35,10 +35,14 @@ fn nearest_neighbors(ctx: &mut Ctx<'_>) -> Result<()> {
         "Expected points and centers to have the same number of columns, got {width} and \
          {center_width}."
     );
-    ensure!(count > 0, InvalidArgument, "There are no centers.");
+    ensure!(n > 0, InvalidArgument, "Expected points.rows() > 0.");
     let k = scalar(ctx, 2, "k")?;
-    ensure!(k > 0, InvalidArgument, "k should be positive, got {k}.");
+    ensure!(k >= 0, InvalidArgument, "Expected k >= 0.");
     let k = std::cmp::min(k as usize, count);
+    if k == 0 {
+        ctx.set(0, Tensor::zeros(DType::Int64, [n, 0])?)?;
+        return ctx.set(1, Tensor::zeros(DType::Float, [n, 0])?);
+    }
     let mut places = vec![0i64; n * k];
     let mut distances = vec![0f32; n * k];
     let halves = half_squares(centers, width);
@@ -71,6 +75,10 @@ fn nearest_neighbors(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(1, Tensor::from_slice([n, k], &distances)?)
 }
 
+/// Draws by distance before a candidate is drawn uniformly: rounding can leave only rows that were
+/// picked before with a distance above zero.
+const MOST_DRAWS: usize = 10_000;
+
 /// Picks rows that are far from each other: each with a probability that grows with the square of
 /// its distance from those picked before. Of several candidates the best one is taken.
 fn plus_plus(ctx: &mut Ctx<'_>) -> Result<()> {
@@ -100,18 +108,26 @@ fn plus_plus(ctx: &mut Ctx<'_>) -> Result<()> {
             sums.push(sum);
         }
         let mut best: Option<(f32, usize, Vec<f32>)> = None;
-        for _ in 0..if picked.is_empty() { 1 } else { tries } {
-            let candidate = match picked.is_empty() {
-                true => random.below_u64(n as u64) as usize,
-                false => {
-                    let at = (random.next_f64() * f64::from(sum)) as f32;
-                    sums.iter().position(|s| at < *s).unwrap_or(n - 1)
+        for _ in 0..tries {
+            // The random numbers are used as TensorFlow's kernel uses them.
+            let mut draws = 0;
+            let candidate = loop {
+                draws += 1;
+                let drawn = match !picked.is_empty() && sum > 0.0 && draws < MOST_DRAWS {
+                    false => random.below_u64(n as u64) as usize,
+                    true => {
+                        let at = random.next_f32() * sum;
+                        sums.partition_point(|s| *s <= at).min(n - 1)
+                    }
+                };
+                if !picked.contains(&drawn) {
+                    break drawn;
                 }
             };
             let next: Vec<f32> = (0..n)
                 .map(|i| {
-                    let half = halves[i] + halves[candidate] - dot(row(i), row(candidate));
-                    nearest[i].min(half.max(0.0))
+                    let half = halves[i] - dot(row(i), row(candidate)) + halves[candidate];
+                    nearest[i].min(half)
                 })
                 .collect();
             let total: f32 = next.iter().sum();
@@ -138,11 +154,13 @@ fn chain(ctx: &mut Ctx<'_>) -> Result<()> {
     );
     let seed = scalar(ctx, 1, "seed")?;
     let mut random = Singles::new(Philox::seeded(seed, 0));
-    let (mut at, mut distance) = (0, 0f32);
-    for (i, &candidate) in distances.as_slice::<f32>()?.iter().enumerate() {
-        // Each number is drawn, whether it decides or not.
-        let chance = random.next_f32();
-        if i == 0 || distance == 0.0 || candidate / distance > chance {
+    let distances = distances.as_slice::<f32>()?;
+    let Some(&first) = distances.first() else {
+        bail!(InvalidArgument, "Expected distances_tensor.size() > 0.");
+    };
+    let (mut at, mut distance) = (0, first);
+    for (i, &candidate) in distances.iter().enumerate().skip(1) {
+        if candidate > random.next_f32() * distance {
             (at, distance) = (i as i64, candidate);
         }
     }

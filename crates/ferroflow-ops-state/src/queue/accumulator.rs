@@ -3,8 +3,9 @@
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;
+use ferroflow_core::StoredVariable;
 use ferroflow_graph::OpBuilder;
-use ferroflow_op_kit::handle::{Anchor, Seen};
+use ferroflow_op_kit::handle::{Anchor, Seen, name_in};
 use ferroflow_op_kit::handle_form::HandleForm;
 use ferroflow_op_kit::tensor_arithmetic::{add_assign, divide_rows};
 
@@ -312,6 +313,21 @@ fn scalar(t: &Tensor, name: &str) -> Result<i64> {
     t.scalar_index()
 }
 
+/// Counts a dropped gradient in the `int64` variable `NAME/stale` of the accumulator's container,
+/// where clients can read it. The first dropped gradient creates the variable.
+fn count_stale(resources: &Resources, handle: &Value) -> Result<()> {
+    let (container, name) = name_in(handle)?;
+    let name = format!("{name}/stale");
+    let count = resources.lookup_or_create(&container, &name, || {
+        Ok(StoredVariable::new(name.as_str(), DType::Int64, PartialShape::scalar()))
+    })?;
+    count.update(|slot| {
+        let before = slot.as_ref().map_or(Ok(0), Tensor::scalar_value::<i64>)?;
+        *slot = Some(Tensor::scalar(before + 1));
+        Ok(())
+    })
+}
+
 fn apply_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (dtype, seen) = (init.dtype("dtype")?, Seen::new());
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
@@ -319,9 +335,11 @@ fn apply_gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
         let accumulator = found(&seen, &ctx.step().resources, &handle, Some(dtype))?;
         let step = scalar(ctx.input(1)?, "local_step")?;
         let gradient = ctx.take(2)?;
-        accumulator.monitor.change(ctx.scope(), |state| {
-            if step < state.global_step { Ok(()) } else { state.apply_dense(gradient) }
-        })
+        let is_stale = accumulator.monitor.change(ctx.scope(), |state| match step {
+            step if step < state.global_step => Ok(true),
+            _ => state.apply_dense(gradient).map(|()| false),
+        })?;
+        if is_stale { count_stale(&ctx.step().resources, &handle) } else { Ok(()) }
     }))
 }
 
@@ -335,9 +353,11 @@ fn apply_sparse(init: &KernelInit<'_>) -> Result<KernelBox> {
         let values = ctx.take(3)?;
         let gradient = Slices::new(ctx.input(2)?, values)?;
         let shape = if has_shape { Some(ctx.input(4)?.to_indices()?) } else { None };
-        accumulator.monitor.change(ctx.scope(), |state| {
-            if step < state.global_step { Ok(()) } else { state.apply_sparse(gradient, shape) }
-        })
+        let is_stale = accumulator.monitor.change(ctx.scope(), |state| match step {
+            step if step < state.global_step => Ok(true),
+            _ => state.apply_sparse(gradient, shape).map(|()| false),
+        })?;
+        if is_stale { count_stale(&ctx.step().resources, &handle) } else { Ok(()) }
     }))
 }
 

@@ -10,6 +10,8 @@ use ferroflow_core::{DType, PartialShape};
 pub(super) struct Accumulator {
     graph: Graph,
     handle: Output,
+    /// The name of the resource.
+    name: String,
     is_sparse: bool,
     dtype: DType,
     shape: PartialShape,
@@ -23,15 +25,16 @@ impl Accumulator {
         let op = if is_sparse { "SparseConditionalAccumulator" } else { "ConditionalAccumulator" };
         let (dtype, shape) = (variable.dtype(), variable.variable_shape().clone());
         let graph = variable.graph().clone();
+        let name = format!("{}/grad_accum", variable.variable_name());
         let handle = graph.device(&variable.device(), || {
             graph
                 .op(op)
                 .attr("dtype", dtype)
                 .attr("shape", shape.clone())
-                .attr("shared_name", format!("{}/grad_accum", variable.variable_name()).as_str())
+                .attr("shared_name", name.as_str())
                 .output()
         });
-        Accumulator { graph, handle, is_sparse, dtype, shape }
+        Accumulator { graph, handle, name, is_sparse, dtype, shape }
     }
 
     /// An accumulator next to the global step that counts replicas.
@@ -44,7 +47,8 @@ impl Accumulator {
             let op = op.attr("dtype", dtype).attr("shape", shape.clone());
             op.attr("shared_name", "sync_replicas/gate").output()
         });
-        Accumulator { graph, handle, is_sparse: false, dtype, shape }
+        let name = "sync_replicas/gate".into();
+        Accumulator { graph, handle, name, is_sparse: false, dtype, shape }
     }
 
     #[track_caller]
@@ -90,6 +94,21 @@ impl Accumulator {
     #[track_caller]
     pub fn pending(&self) -> Output {
         self.graph.op("AccumulatorNumAccumulated").input(&self.handle).output()
+    }
+
+    /// Number of dropped gradients of this accumulator, and whether there are any. The accumulator
+    /// counts them in a variable, which the first one creates.
+    #[track_caller]
+    pub fn stale(&self) -> (Output, Output) {
+        self.graph.device(&self.handle.device(), || {
+            let handle = self.graph.op("VarHandleOp").attr("dtype", DType::Int64);
+            let handle = handle.attr("shape", PartialShape::scalar());
+            let handle = handle.attr("shared_name", format!("{}/stale", self.name).as_str());
+            let handle = handle.output();
+            let some = self.graph.op("VarIsInitializedOp").input(&handle).output();
+            let count = self.graph.op("ReadVariableOp").input(&handle);
+            (count.attr("dtype", DType::Int64).output(), some)
+        })
     }
 
     /// Sets the current step.

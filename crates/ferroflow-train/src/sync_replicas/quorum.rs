@@ -1,4 +1,5 @@
-//! The quorum: the number of replicas that a step waits for.
+//! The quorum: the number of replicas that a step waits for. It is the number of gradients that a
+//! step aggregates, or the number of live replicas if that is less.
 //!
 //! A replica increments the replica counter, an accumulator next to the global step, after it has
 //! added all its gradients. The chief takes no gradient before the counter reaches the quorum, so a
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 /// The replica counter that guards the gradients.
 pub(super) struct ReplicaCounter {
     pub counter: Accumulator,
-    /// The quorum: the count at which gradients may be taken.
+    /// Number of live replicas, backup workers included.
     pub size: Variable,
     /// Number of gradients to take per variable; known when the quorum is reached.
     pub count: Output,
@@ -27,13 +28,14 @@ pub(super) struct ReplicaCounter {
 
 impl ReplicaCounter {
     #[track_caller]
-    pub fn new(g: &Graph, replicas: i32, global_step: &Variable) -> ReplicaCounter {
+    pub fn new(g: &Graph, aggregate: i32, replicas: i32, global_step: &Variable) -> ReplicaCounter {
         let counter = Accumulator::gate(global_step);
         // Neither trained nor saved: it describes the current replicas.
         let options = VariableOptions { trainable: false, collections: Vec::new() };
         g.device(&global_step.device(), || {
-            let size = g.variable_with("quorum", replicas, options);
-            let wanted = size.read();
+            let size = g.variable_with("live_replicas", replicas, options);
+            // The quorum: the count at which gradients may be taken.
+            let wanted = size.read().minimum(aggregate);
             let opened = counter.take(&wanted).values().operation();
             // The quorum may have shrunk since, with missing replicas counted in.
             let count = g.control_dependencies(&[opened], || size.read().minimum(&wanted));
@@ -46,7 +48,7 @@ impl ReplicaCounter {
 #[derive(Clone, Debug)]
 pub(super) struct Quorum {
     is_set: Output,
-    /// Its size when all replicas are alive.
+    /// Number of replicas when all are alive.
     whole: i32,
     join: Operation,
     rejoin: Operation,

@@ -99,7 +99,8 @@ pub(super) fn ln(x: f32) -> f32 {
     let square = f * f;
     let y = f + (f * square * tail + e * LN2_LOW - 0.5 * square) + e * LN2_HIGH;
     let y = if x == f32::INFINITY { x } else { y };
-    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    // Also if a subnormal number was flushed to zero.
+    let y = if bits & i32::MAX == 0 { f32::NEG_INFINITY } else { y };
     if x >= 0.0 { y } else { f32::NAN }
 }
 
