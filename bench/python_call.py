@@ -74,6 +74,7 @@ def main():
     parser.add_argument("-n", default="2", help="numbers of ranks")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of a call, about")
+    parser.add_argument("--ferroflow", help="the command that measures the call from Rust")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.rank:
@@ -83,7 +84,7 @@ def main():
         rounds = []
         for i in range(args.rounds):
             store = f"/tmp/ferroflow-python-call-{os.getpid()}-{n}-{i}"
-            rust = ran([command, "bench", "allreduce", "--json", "-n", n, "--sizes", "4",
+            rust = ran([args.ferroflow or command, "bench", "allreduce", "--json", "-n", n, "--sizes", "4",
                         "--seconds", str(args.seconds)])
             python = ran([command, "run", "-np", n, "--", sys.executable,
                           os.path.abspath(__file__), "--rank", "--seconds", str(args.seconds)],

@@ -66,7 +66,8 @@ fn start(n: usize) -> Result<()> {
         name: format!("rank {rank}"),
         label: if rank == 0 { String::new() } else { rank.to_string() },
         program: program.clone(),
-        args: std::env::args().skip(1).collect(),
+        // The command of the Python package has words of the interpreter before these.
+        args: std::env::args().skip_while(|word| word != "bench").collect(),
         env: vec![
             ("FERROFLOW_RANK".into(), rank.to_string()),
             ("FERROFLOW_SIZE".into(), n.to_string()),

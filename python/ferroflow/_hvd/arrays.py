@@ -9,6 +9,9 @@ from .core import DTYPE_NUMBERS, global_process_set
 
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}
 
+# The number of each dtype that was used. Names of dtypes are slow to ask for.
+_NUMBERS = {}
+
 
 class Handle:
     """The pending result of an asynchronous collective on an array."""
@@ -53,19 +56,30 @@ def synchronize(handle):
     return handle.wait()
 
 
+def _number(dtype):
+    """The number of a dtype. An error if collectives do not support it."""
+    number = _NUMBERS.get(dtype)
+    if number is None:
+        number = DTYPE_NUMBERS.get(dtype.name)
+        if number is None:
+            raise TypeError(f"collectives do not support arrays of type {dtype}")
+        _NUMBERS[dtype] = number
+    return number
+
+
 def _array(value):
-    if type(value).__module__.startswith("ferroflow.") or hasattr(value, "graph"):
-        raise NotImplementedError(
-            "collectives of ferroflow.hvd take numpy arrays, not tensors of a graph")
-    array = np.asarray(value)
-    if array.dtype.name not in DTYPE_NUMBERS:
-        raise TypeError(f"collectives do not support arrays of type {array.dtype}")
-    return array
+    if type(value) is not np.ndarray:
+        if type(value).__module__.startswith("ferroflow.") or hasattr(value, "graph"):
+            raise NotImplementedError(
+                "collectives of ferroflow.hvd take numpy arrays, not tensors of a graph")
+        value = np.asarray(value)
+    _number(value.dtype)
+    return value
 
 
 def _payload(name, array):
     data = array.__array_interface__["data"][0] if array.size else 0
-    return (name, data, DTYPE_NUMBERS[array.dtype.name], array.shape, array)
+    return (name, data, _number(array.dtype), array.shape, array)
 
 
 def _fresh(value):
@@ -82,22 +96,25 @@ def _contiguous(value):
 
 def _reducible(array):
     """The array as one of real numbers, to be summed."""
-    real = _COMPLEX.get(array.dtype.name)
-    return array if real is None else array.reshape(-1).view(real)
+    if array.dtype.kind != "c":
+        return array
+    return array.reshape(-1).view(_COMPLEX[array.dtype.name])
 
 
 def _complex_fault(array, op):
-    if array.dtype.name in _COMPLEX and op not in (core.Average, core.Sum):
+    if array.dtype.kind == "c" and op not in (core.Average, core.Sum):
         return f"{core.OP_NAMES[op]} of {array.dtype.name} is not supported"
     return None
 
 
 def _allreduce_into(arrays, names, op, prescale, postscale, process_set):
-    payloads = [_payload(n, _reducible(a)) for n, a in zip(names, arrays)]
-    faults = [f for f in (_complex_fault(a, op) for a in arrays) if f]
+    payloads, fault = [], None
+    for name, array in zip(names, arrays):
+        payloads.append(_payload(name, _reducible(array)))
+        fault = fault or _complex_fault(array, op)
     handles = core.submit(
         payloads, core.ALLREDUCE, op=op, process_set=core.set_number(process_set),
-        prescale=prescale, postscale=postscale, fault=faults[0] if faults else None)
+        prescale=prescale, postscale=postscale, fault=fault)
     return [Handle(h, lambda _, a=a: a) for h, a in zip(handles, arrays)]
 
 

@@ -27,6 +27,10 @@ _NUMBERS = {
 _MOVED = {1: 4, 2: 17, 4: 22, 8: 23, 16: 18}
 
 _SUM, _MEAN, _MIN, _MAX, _PRODUCT = range(5)
+_OPS = {"SUM": _SUM, "AVG": _MEAN, "MIN": _MIN, "MAX": _MAX, "PRODUCT": _PRODUCT}
+# Types that are reduced as they are.
+_PLAIN = {dtype: number for dtype, number in _NUMBERS.items()
+          if not dtype.is_complex and dtype != torch.bool}
 _BITS = {"BAND": torch.bitwise_and, "BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}
 
 
@@ -47,9 +51,19 @@ def _check(tensor, what):
         raise RuntimeError(f"{what} of sparse tensors is not supported by the backend ferroflow")
 
 
+_op_names = {}
+# What calls of all_reduce are, for errors, by operation, dtype and shape.
+_descriptions = {}
+_MOST_DESCRIPTIONS = 1000
+
+
 def _reduce_name(op):
     """The name of a torch reduce operation, such as SUM."""
-    return str(getattr(op, "op", op)).rsplit(".", 1)[-1].upper()
+    kind = getattr(op, "op", op)
+    name = _op_names.get(kind)
+    if name is None:
+        name = _op_names[kind] = str(kind).rsplit(".", 1)[-1].upper()
+    return name
 
 
 def _own_host():
@@ -188,7 +202,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         results back."""
         for tensor in tensors:
             _check(tensor, what)
-        op = {"SUM": _SUM, "AVG": _MEAN, "MIN": _MIN, "MAX": _MAX, "PRODUCT": _PRODUCT}.get(name)
+        op = _OPS.get(name)
         if op is None:
             raise ValueError(f"the backend ferroflow does not support ReduceOp.{name} in {what}")
         work = []
@@ -224,6 +238,17 @@ class ProcessGroupFerroflow(c10d.Backend):
         name = _reduce_name(opts.reduceOp) if opts is not None else "SUM"
         if name in _BITS:
             return self._allreduce_bits(tensors, _BITS[name], name)
+        tensor, op = tensors[0], _OPS.get(name)
+        if len(tensors) == 1 and op is not None and tensor.dtype in _PLAIN and tensor.is_cpu and \
+                tensor.layout is torch.strided and tensor.is_contiguous():
+            # The usual call, without the copies that the others may need.
+            key = name, tensor.dtype, tensor.shape
+            what = _descriptions.get(key)
+            if what is None:
+                if len(_descriptions) >= _MOST_DESCRIPTIONS:
+                    _descriptions.clear()
+                what = _descriptions[key] = _described("all_reduce", tensors, name)
+            return self._submit("allreduce", what, tensors, tensors, op)
         work, op, copy_back = self._reduced(tensors, name, "all_reduce")
         return self._submit("allreduce", _described("all_reduce", tensors, name), work, tensors,
                             op, finish=copy_back, keep=tensors)

@@ -14,7 +14,7 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
     def __init__(self, work, result, finish=None, timeout=None):
         super().__init__()
         self._work, self._result, self._finish = work, result, finish
-        self._timeout, self._future = timeout, None
+        self._timeout, self._future, self._is_settled = timeout, None, False
         # Whichever thread asks first copies results. The others wait for it.
         self._finishing = threading.Lock() if finish is not None else None
 
@@ -31,6 +31,8 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
         if not self._work.wait(limit):
             raise RuntimeError(f"the collective was not complete after {limit} s")
         self._completed()
+        if self._future is not None:
+            self._settle(None)
         _received.source = self._work.source
         return True
 
@@ -61,21 +63,30 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
 
     def get_future(self):
         if self._future is None:
-            future = self._future = torch.futures.Future()
+            self._future, self._settling = torch.futures.Future(), threading.RLock()
+            if self._work.is_completed():
+                # DDP reads the result right after it has waited.
+                self._settle(self._work.exception())
+            else:
+                self._work.add_done_callback(self._settle)
+        return self._future
 
-            def done(error):
-                if error is not None:
-                    future.set_exception(error)
-                    return
+    def _settle(self, error):
+        """Completes the future: the first of the callback and `wait` does, the other waits for it.
+        Callbacks of the future may wait for this work again."""
+        with self._settling:
+            if self._is_settled:
+                return
+            self._is_settled = True
+            if error is None:
                 try:
                     self._completed()
                 except Exception as e:
-                    future.set_exception(e)
-                    return
-                future.set_result(self._result)
-
-            self._work.add_done_callback(done)
-        return self._future
+                    error = e
+            if error is not None:
+                self._future.set_exception(error)
+            else:
+                self._future.set_result(self._result)
 
 
 # The sender of the message that this thread received last.
