@@ -142,7 +142,7 @@ fn ranks_that_come_back_at_a_new_address_join_the_next_group() {
     let listener = TcpListener::bind("[::]:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let timeout = Duration::from_secs(20);
-    let options_of_driver = DriverOptions { min: 1, max: 2, start: 2, timeout, token: "t".into() };
+    let options_of_driver = DriverOptions { min: 2, max: 2, start: 2, timeout, token: "t".into() };
     let driver = Driver::start_with(listener, options_of_driver, trust(DRIVER_ROLE)).unwrap();
     let options = options();
     let connect = |host: &str, name: &str| {
