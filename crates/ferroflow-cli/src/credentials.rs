@@ -138,8 +138,6 @@ pub fn run(args: Args) -> Result<()> {
 /// The roles of the holder of a name.
 fn roles(name: &str) -> Vec<String> {
     match name {
-        // The holder may be any task.
-        "job" => Vec::new(),
         // Process groups of torch number the ranks anew, so each is a member too.
         _ if name.starts_with("rank-") => vec![name.into(), "member".into()],
         _ => vec![name.into()],

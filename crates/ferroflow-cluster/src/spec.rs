@@ -132,20 +132,21 @@ impl ClusterSpec {
     }
 }
 
-/// The name of a task: `/job:ps/replica:0/task:0`.
-/// Fails unless a peer may say that it is `task`, such as `/job:ps/replica:0/task:0`.
-pub(crate) fn ensure_role(peer: &PeerIdentity, task: &str) -> Result<()> {
+/// Fails unless a peer may say that it is `task`, such as `/job:ps/replica:0/task:0`, which others
+/// reach at `address`.
+pub(crate) fn ensure_role(peer: &PeerIdentity, task: &str, address: Option<&str>) -> Result<()> {
     let role = DeviceName::parse(task)
         .ok()
         .and_then(|name| Some(task_role(name.job.as_deref()?, name.task?)));
     ensure!(
-        role.is_none_or(|role| peer.may_be(&role)),
+        role.is_none_or(|role| peer.may_be(&role, address.unwrap_or_default())),
         PermissionDenied,
         "{peer} is not for {task}"
     );
     Ok(())
 }
 
+/// The name of a task: `/job:ps/replica:0/task:0`.
 pub(crate) fn task_name(job: &str, index: u32) -> DeviceName {
     DeviceName {
         job: Some(job.to_string()),

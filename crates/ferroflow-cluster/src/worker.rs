@@ -32,7 +32,7 @@ use crate::messages::{
     CreateWorkerSessionRequest, DeregisterGraphRequest, RecvBufRequest, RecvBufResponse,
     RegisterGraphRequest,
 };
-use crate::spec::{ClusterSpec, ensure_role};
+use crate::spec::ClusterSpec;
 use crate::wire::SessionConfig;
 use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, ensure, err};
 use ferroflow_graph::GraphDef;
@@ -119,7 +119,7 @@ impl Worker {
     ) -> Result<()> {
         // In a cluster that a client describes, tasks have other names.
         if request.described.is_none() {
-            ensure_role(caller, &request.master_task)?;
+            self.sessions.ensure_role(caller, &request.master_task)?;
         }
         let client = self.sessions.client_of(caller, says);
         for session in self.sessions.create(request, state, caller, client)? {

@@ -176,6 +176,11 @@ fn store_error(what: &str, why: impl std::fmt::Display) -> Error {
     err!(Unavailable, "{what}: {why}")
 }
 
+/// Answers of a launcher that speaks PMI-1, for the fuzz target.
+pub(crate) fn fuzz_pmi(data: &[u8]) {
+    pmi::fuzz(data);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

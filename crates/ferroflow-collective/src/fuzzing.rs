@@ -37,6 +37,21 @@ pub fn elastic_frames(data: &[u8]) {
     let _ = DriverMessage::decode(data);
 }
 
+/// Answers of a launcher that speaks PMI-1.
+pub fn pmi_answers(data: &[u8]) {
+    crate::exchange::fuzz_pmi(data);
+}
+
+/// Valid inputs of [`pmi_answers`].
+pub fn sample_pmi_answers() -> Vec<Vec<u8>> {
+    let answers = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n\
+                   cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=64\n\
+                   cmd=my_kvsname kvsname=kvs_7\ncmd=put_result rc=0 msg=success\n\
+                   cmd=barrier_out\ncmd=get_result rc=0 msg=success value=2.10.0.\n\
+                   cmd=get_result rc=0 msg=success value=0.1:1\ncmd=finalize_ack\n";
+    vec![answers.into()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +61,11 @@ mod tests {
     fn frames_of_ranks_do_not_panic() {
         let hello = [&24u32.to_le_bytes()[..], &[1; 24]].concat();
         fuzz_bytes(mesh_frames, &[hello]);
+    }
+
+    #[test]
+    fn answers_of_launchers_do_not_panic() {
+        fuzz_bytes(pmi_answers, &sample_pmi_answers());
     }
 
     #[test]

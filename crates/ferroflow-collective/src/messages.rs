@@ -291,7 +291,7 @@ impl Shared {
     fn read(&self, greeted: Greeted) -> Result<()> {
         let Greeted { mut stream, first } = greeted;
         ensure!(
-            stream.identity().may_be(MEMBER_ROLE),
+            stream.may_be(MEMBER_ROLE),
             PermissionDenied,
             "{} is not for a rank of this job",
             stream.identity()

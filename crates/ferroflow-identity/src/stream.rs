@@ -125,6 +125,12 @@ impl SecureStream {
         &self.0.identity
     }
 
+    /// Whether the other end may say that it is `role`. Its host is the address of the connection.
+    pub fn may_be(&self, role: &str) -> bool {
+        let address = self.0.tcp.peer_addr().map(|at| at.ip().to_canonical().to_string());
+        self.0.identity.may_be(role, &address.unwrap_or_default())
+    }
+
     /// Waits until there is something to read. False if the deadline passes first.
     pub fn is_readable(&self, deadline: Instant) -> io::Result<bool> {
         match &self.0.tls {

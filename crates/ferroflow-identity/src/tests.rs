@@ -68,8 +68,8 @@ fn both_ends_know_each_other_and_exchange_bytes() {
     let server = trusting(&authority, &["ps-0"], &["127.0.0.1", "localhost"]);
     let (near, far) = connect(&client, &server);
     let (near, far) = (near.unwrap(), far.unwrap());
-    assert!(far.identity().may_be("worker-0") && !far.identity().may_be("ps-0"));
-    assert!(near.identity().may_be("ps-0") && !near.identity().may_be("worker-0"));
+    assert!(far.may_be("worker-0") && !far.may_be("ps-0"));
+    assert!(near.may_be("ps-0") && !near.may_be("worker-0"));
     let long: Vec<u8> = (0..5_000_000u32).map(|i| (i / 7) as u8).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| says(&near, &long));
@@ -117,6 +117,43 @@ fn a_server_must_have_the_expected_name_or_role() {
         assert_eq!(e.code(), Code::PermissionDenied);
         assert!(e.message().contains("other.example") && e.message().contains("127.0.0.1"), "{e}");
     }
+}
+
+#[test]
+fn a_certificate_is_for_its_roles_or_without_any_for_the_tasks_of_its_hosts() {
+    let authority = JobAuthority::new().unwrap();
+    let server = trusting(&authority, &["ps-0"], &["127.0.0.1"]);
+    for (roles, hosts, may) in [
+        (&["ps-1"][..], &["127.0.0.1"][..], true),
+        (&["job"], &[], true),
+        (&["ps-0", "client"], &["127.0.0.1"], false),
+        (&[], &["127.0.0.1"], true),
+        (&[], &["10.9.9.9", "other.example"], false),
+    ] {
+        let (_, far) = connect(&trusting(&authority, roles, hosts), &server);
+        assert_eq!(far.unwrap().may_be("PS-1"), may, "{roles:?} {hosts:?}");
+    }
+    let named = trusting(&authority, &[], &["other.example"]);
+    let (_, far) = connect(&named, &server);
+    let identity = far.unwrap().identity().clone();
+    assert!(identity.may_be("ps-1", "other.example:2222"));
+    assert!(!identity.may_be("ps-1", "another.example:2222"));
+    // The same holder with a renewed certificate.
+    let renewed = trusting(&authority, &[], &["other.example"]);
+    let (_, far) = connect(&renewed, &server);
+    assert_eq!(*far.unwrap().identity(), identity);
+    assert!(PeerIdentity::User(7).may_be("ps-1", "127.0.0.1:1"));
+}
+
+#[test]
+fn a_server_for_the_whole_job_may_be_every_expected_task() {
+    let authority = JobAuthority::new().unwrap();
+    let (client, token) = (trusting(&authority, &["ps-1"], &[]), JobToken::default());
+    let server = trusting(&authority, &["job"], &["other.example"]);
+    let (near, _) = connect_with((&client, &token), (&server, &token), Some("ps-0"));
+    near.unwrap();
+    let (near, _) = connect_with((&client, &token), (&server, &token), None);
+    assert_eq!(near.err().unwrap().code(), Code::PermissionDenied);
 }
 
 #[test]

@@ -294,13 +294,9 @@ impl Progress<'_> {
     ) -> io::Result<usize> {
         let mut total = 0;
         loop {
-            // What was received stays for the reader while this call only seals.
-            let received = if sealing.is_some() && into.is_empty() {
-                &mut [][..]
-            } else {
-                self.incoming.filled_mut()
-            };
-            let UnbufferedStatus { mut discard, state } = connection.process(received);
+            // Always all that was received: rustls keeps positions in it, and panics without it.
+            let UnbufferedStatus { mut discard, state } =
+                connection.process(self.incoming.filled_mut());
             let mut goes_on = true;
             match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
@@ -312,7 +308,7 @@ impl Progress<'_> {
                         total += len;
                         self.plain.push(&record.payload[len..]);
                     }
-                    goes_on = total < into.len();
+                    goes_on = total < into.len() || sealing.is_some();
                 }
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     let written = match data.encode(self.outgoing.room(RECORD)) {
@@ -347,14 +343,14 @@ impl Progress<'_> {
                 Ok(ConnectionState::Closed | ConnectionState::BlockedHandshake) => goes_on = false,
                 Ok(_) => return Err(io::ErrorKind::Unsupported.into()),
                 Err(e) => {
-                    self.incoming.consume(discard);
                     // The alert that tells the peer what is wrong.
                     if let Ok(ConnectionState::EncodeTlsData(mut data)) =
-                        connection.process(&mut []).state
+                        connection.process(self.incoming.filled_mut()).state
                     {
                         let written = data.encode(self.outgoing.room(RECORD));
                         self.outgoing.end += written.unwrap_or(0);
                     }
+                    self.incoming.consume(discard);
                     return Err(invalid(e));
                 }
             }

@@ -8,6 +8,7 @@
 
 mod batch;
 mod config;
+pub mod fuzzing;
 mod grpc;
 mod http;
 mod inference;

@@ -117,6 +117,25 @@ impl RestService {
     }
 }
 
+/// A path and a body, for the fuzz target.
+pub(crate) fn fuzz(data: &[u8]) {
+    use ferroflow_core::{DType, PartialShape};
+    use ferroflow_train::{Signature, TensorInfo};
+    if let Ok(path) = std::str::from_utf8(data) {
+        let _ = route::parse(path);
+    }
+    let info = |dtype| TensorInfo { name: "x:0".into(), dtype, shape: PartialShape::unknown() };
+    let inputs = [("f", DType::Float), ("i", DType::Int8), ("s", DType::String)];
+    let inputs = inputs.into_iter().map(|(name, dtype)| (name.to_string(), info(dtype))).collect();
+    let signature = Signature { inputs, ..Signature::default() };
+    if let Ok(PredictBody { data, .. }) = PredictBody::parse(data)
+        && let Ok((tensors, format)) = data.tensors(&signature)
+    {
+        let _ = json::write_outputs(&tensors, format);
+    }
+    let _ = json::examples(data);
+}
+
 fn status_json(versions: &[VersionStatus]) -> Value {
     let one = |status: &VersionStatus| {
         let code = status.error.as_ref().map_or(ferroflow_core::Code::Ok, Error::code);

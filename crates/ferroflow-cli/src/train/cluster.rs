@@ -5,7 +5,7 @@ use super::progress::{Point, Progress};
 use super::run::{Outcome, Place, Stop, finish, train};
 use crate::dashboard::JobBoard;
 use crate::launch::Guard;
-use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig};
+use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig, Trust};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
 use std::io::{BufRead, BufReader};
@@ -325,7 +325,9 @@ pub fn work(args: &Args) -> Result<()> {
     let (Some(spec), Some(task)) = (&args.cluster, args.task) else {
         return Err(failed("worker", "missing --cluster or --task"));
     };
-    let options = ServerOptions::new(ClusterSpec::parse(spec)?, "worker", task);
+    // The servers of the cluster have the credentials of their environment, too.
+    let (cluster, trust) = (ClusterSpec::parse(spec)?, Trust::from_env()?);
+    let options = ServerOptions { trust, ..ServerOptions::new(cluster, "worker", task) };
     let metrics = options.metrics.clone();
     let server = BackgroundServer::start(options)?;
     let place = Place {

@@ -84,6 +84,25 @@ fn a_server_with_credentials_serves_their_holders_alone() {
 }
 
 #[test]
+fn a_training_worker_uses_the_credentials_of_its_environment() {
+    let dir = folder("train-tls");
+    let addresses = free_addresses("127.0.0.1", 2);
+    let spec = format!("ps={};worker={}", addresses[0], addresses[1]);
+    certs(&dir, &["--cluster", &spec]);
+    let mut ps = ferroflow(&["server", "--cluster", &spec, "--job", "ps", "--task", "0"]);
+    ps.arg("--credentials").arg(dir.join("ps-0"));
+    let _ps = start(ps);
+    let mut worker = ferroflow(&["train", "linear", "--ps", "1", "--workers", "1", "--steps", "5"]);
+    worker.args(["--cluster", &spec, "--task", "0", "--out"]).arg(dir.join("model"));
+    worker.env("FERROFLOW_CREDENTIALS", dir.join("worker-0"));
+    let child = worker.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut worker = Running(child);
+    Lines::of(worker.0.stdout.take().unwrap()).wait_for("\"done\":true");
+    drop(worker);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn a_wide_bind_without_credentials_is_refused_with_advice() {
     for wide in ["0.0.0.0", "[::]:0"] {
         let out = server("worker=127.0.0.1:0", &["--bind", wide]).output().unwrap();

@@ -9,7 +9,6 @@ use crate::key::incarnation_of;
 use crate::net::{Halves, NetStream};
 use crate::part::{PartDone, PartOutput};
 use crate::rpc::Caller;
-use crate::spec::ensure_role;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_core::{
@@ -116,7 +115,6 @@ fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<LinkSourc
         InvalidArgument,
         "{task:?} is not the name of a task"
     );
-    ensure_role(&holder, task)?;
     let (task, incarnations) = (task.clone(), incarnations.clone());
     Ok(LinkSource { task, incarnations, identity: holder })
 }

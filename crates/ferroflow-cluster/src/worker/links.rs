@@ -11,6 +11,7 @@ use std::sync::Arc;
 impl Receiver for Worker {
     fn admit(&self, from: &LinkSource) -> Result<()> {
         self.ensure_task(&from.identity, "open links")?;
+        self.sessions.ensure_role(&from.identity, &from.task)?;
         self.transport.admit(from, self.owners().is_open)
     }
 

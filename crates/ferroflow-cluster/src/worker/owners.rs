@@ -1,5 +1,6 @@
 //! Sessions, graphs, steps and containers belong to the identity that made them.
 
+use super::view::View;
 use crate::identity_quotas::IdentityQuotas;
 use ferroflow_core::{HashMap, Limit, QuotaShare, Result, bail, ensure};
 use ferroflow_graph::{AttrValue, GraphDef, NodeDef};
@@ -63,9 +64,8 @@ impl Owners {
         )
     }
 
-    /// Whether `caller` may be a task, where the tasks of its cluster have roles for which
-    /// `is_role` holds.
-    pub fn may_be_task(&self, caller: &PeerIdentity, is_role: impl Fn(&str) -> bool) -> bool {
+    /// Whether `caller` may be a task of the cluster that a session sees.
+    pub fn may_be_task(&self, caller: &PeerIdentity, view: &View) -> bool {
         self.is_open
             || match caller {
                 PeerIdentity::ThisProcess => true,
@@ -75,9 +75,7 @@ impl Owners {
                 PeerIdentity::Unverified => {
                     self.trust.is_insecure || !self.trust.insecure_peers.is_empty()
                 }
-                PeerIdentity::Certificate { roles, .. } => {
-                    roles.is_empty() || roles.iter().any(|role| is_role(role))
-                }
+                PeerIdentity::Certificate { roles, .. } => view.has_task(caller, roles),
             }
     }
 

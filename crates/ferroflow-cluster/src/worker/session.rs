@@ -8,7 +8,7 @@ use super::view::View;
 use crate::identity_quotas::IdentityQuotas;
 use crate::messages::{ClusterDescription, CreateWorkerSessionRequest};
 use crate::session_use::SessionUse;
-use crate::spec::ClusterSpec;
+use crate::spec::{ClusterSpec, ensure_role};
 use ferroflow_core::{
     HashMap, Limit, Limits, MemoryOwner, Quota, QuotaShare, Resources, Result, bail, ensure, err,
     limits,
@@ -302,18 +302,23 @@ impl Sessions {
     /// The client for which `caller` says it acts. Only tasks that their certificates name are
     /// believed.
     pub fn client_of<'c>(&self, caller: &PeerIdentity, says: Option<&'c str>) -> Option<&'c str> {
-        let has_roles =
-            matches!(caller, PeerIdentity::Certificate { roles, .. } if !roles.is_empty());
-        says.filter(|_| has_roles && self.may_be_task(caller))
+        let has_certificate = matches!(caller, PeerIdentity::Certificate { .. });
+        says.filter(|_| has_certificate && self.may_be_task(caller))
     }
 
     /// Whether `caller` may be a task of this cluster, or of one that a session describes.
     pub fn may_be_task(&self, caller: &PeerIdentity) -> bool {
-        let own = &self.legacy.view;
-        self.owners.may_be_task(caller, |role| own.has_role(role))
-            || self.owners.may_be_task(caller, |role| {
-                self.table.read().values().any(|session| session.view.has_role(role))
-            })
+        self.owners.may_be_task(caller, &self.legacy.view)
+            || self
+                .table
+                .read()
+                .values()
+                .any(|session| self.owners.may_be_task(caller, &session.view))
+    }
+
+    /// Fails unless `caller` may say that it is `task`.
+    pub fn ensure_role(&self, caller: &PeerIdentity, task: &str) -> Result<()> {
+        ensure_role(caller, task, self.legacy.view.address(task))
     }
 
     /// Closes the sessions that no master has used for `idle`, and returns them.

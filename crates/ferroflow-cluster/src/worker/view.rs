@@ -3,7 +3,7 @@
 use super::transport::{Remote, Transport};
 use crate::spec::{ClusterSpec, task_name};
 use ferroflow_core::{DeviceInfo, DeviceName, HashMap, HashSet, Result, bail};
-use ferroflow_identity::task_role;
+use ferroflow_identity::{ANY_ROLE, PeerIdentity, task_role};
 use std::sync::Arc;
 
 /// A task's name, its devices under that name, and its peers' addresses.
@@ -42,9 +42,15 @@ impl View {
         device.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Whether a task of the cluster has this role in certificates.
-    pub fn has_role(&self, role: &str) -> bool {
-        self.roles.contains(role)
+    /// Whether the holder of a certificate with these roles may be a task of the cluster.
+    pub fn has_task(&self, holder: &PeerIdentity, roles: &[String]) -> bool {
+        let is_task = |role: &String| role == ANY_ROLE || self.roles.contains(role);
+        roles.iter().any(is_task) || self.addresses.values().any(|at| holder.is_any_of_host(at))
+    }
+
+    /// The address of a task, by its name.
+    pub fn address(&self, task: &str) -> Option<&str> {
+        self.addresses.get(task).map(String::as_str)
     }
 
     /// The task that orders collectives by default: the chief, the master, worker 0, or the first

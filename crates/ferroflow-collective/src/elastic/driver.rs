@@ -188,7 +188,7 @@ fn admit(greeted: Greeted, id: u64, events: &Sender<DriverEvent>) -> Option<Secu
     watch(stream.tcp()).ok()?;
     // A process that accepts nothing for this long counts as dead.
     stream.tcp().set_write_timeout(Some(Duration::from_secs(5))).ok()?;
-    let is_member = stream.identity().may_be(MEMBER_ROLE);
+    let is_member = stream.may_be(MEMBER_ROLE);
     match WorkerMessage::decode(&first) {
         Ok(WorkerMessage::Hello { name }) if is_member => {
             let connected = DriverEvent::Connected(id, ClosingStream(stream.clone()), name);

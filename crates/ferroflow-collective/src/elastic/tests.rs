@@ -2,11 +2,11 @@
 
 use super::driver::ClosingStream;
 use super::*;
-use crate::group::GroupOptions;
+use crate::group::{Group, GroupOptions};
 use crate::link_cost::LinkCostModel;
 use crate::reduce::ReduceOp;
 use crate::wire::{read_frame, write_frame};
-use ferroflow_identity::{ExpectedPeer, JobToken, SecureStream, Trust};
+use ferroflow_identity::{ExpectedPeer, JobAuthority, JobToken, SecureStream, Trust};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -130,6 +130,63 @@ fn survivors_of_a_lost_rank_form_a_new_group_and_a_newcomer_joins() {
     });
     let report = driver.report();
     assert_eq!((report.joined, report.lost), (4, 1));
+}
+
+/// Killed processes come back at other addresses, first as the last rank and then as rank 0.
+#[test]
+fn ranks_that_come_back_at_a_new_address_join_the_next_group() {
+    let authority = JobAuthority::new().unwrap();
+    let trust = |role: &str| {
+        Trust::with(authority.credentials(&[role.into(), "member".into()], &[], 1).unwrap())
+    };
+    let listener = TcpListener::bind("[::]:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let timeout = Duration::from_secs(20);
+    let options_of_driver = DriverOptions { min: 2, max: 2, start: 2, timeout, token: "t".into() };
+    let driver = Driver::start_with(listener, options_of_driver, trust(DRIVER_ROLE)).unwrap();
+    let options = options();
+    let connect = |host: &str, name: &str| {
+        let address = format!("{host}:{port}");
+        ElasticMember::connect_with(&address, "t", name, trust("rank-0")).unwrap()
+    };
+    let sum = |group: &mut Group| {
+        let mut x = [1f32];
+        group.all_reduce(&mut x, ReduceOp::Sum).map(|()| x[0])
+    };
+    // Both processes ask for ranks at the same time.
+    let meet = |a: &mut ElasticMember, b: &mut ElasticMember| {
+        std::thread::scope(|scope| {
+            let b = scope.spawn(|| {
+                let mut group = b.next_group(&options).unwrap();
+                (sum(&mut group).unwrap(), group)
+            });
+            let mut a = a.next_group(&options).unwrap();
+            let (sums, b) = (sum(&mut a).unwrap(), b.join().unwrap());
+            assert_eq!((sums, b.0), (2.0, 2.0));
+            (a, b.1)
+        })
+    };
+    // Closes all connections of a process without leaving.
+    let kill = |member: ElasticMember, group: Group| {
+        group.control().unwrap().cut();
+        drop(member);
+        drop(group);
+    };
+    let (mut a, mut b) = (connect("127.0.0.1", "a"), connect("127.0.0.1", "b"));
+    let (mut of_a, of_b) = meet(&mut a, &mut b);
+    kill(b, of_b);
+    assert!(sum(&mut of_a).is_err());
+    drop(of_a);
+    let mut b = connect("[::1]", "b");
+    let (of_a, mut of_b) = meet(&mut a, &mut b);
+    kill(a, of_a);
+    assert!(sum(&mut of_b).is_err());
+    drop(of_b);
+    let mut a = connect("127.0.0.1", "a");
+    let (of_a, of_b) = meet(&mut a, &mut b);
+    assert_eq!((of_a.rank(), of_b.rank()), (1, 0));
+    drop((of_a, of_b));
+    assert_eq!((driver.report().joined, driver.report().lost), (4, 2));
 }
 
 #[test]

@@ -119,6 +119,17 @@ impl Store<'_> {
     }
 }
 
+/// Answers of a launcher, for the fuzz target.
+pub(super) fn fuzz(data: &[u8]) {
+    let Ok((near, mut far)) = std::os::unix::net::UnixStream::pair() else { return };
+    // Longer inputs would block.
+    let data = &data[..data.len().min(LONGEST)];
+    if far.write_all(data).is_ok() && far.shutdown(std::net::Shutdown::Write).is_ok() {
+        let until = Deadline::after(std::time::Duration::from_secs(10));
+        let _ = share(&mut Store::new(near.into(), &until), Some("10.0.0.1:1,10.0.0.2:2"));
+    }
+}
+
 /// A line of the launcher.
 struct Answer(String);
 

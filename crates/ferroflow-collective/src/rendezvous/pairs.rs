@@ -201,7 +201,7 @@ impl Arrived {
     fn add(&self, member: &Membership, counts: &[usize], greeted: Greeted) {
         let Greeted { stream, first } = greeted;
         let Ok(call) = Call::decode(&first) else { return };
-        let may_be = stream.identity().may_be(&member.role(call.from));
+        let may_be = stream.may_be(&member.role(call.from));
         let is_higher = call.from > member.rank && call.from < counts.len();
         if !may_be || call.to != member.rank || !is_higher || call.stream >= counts[call.from] {
             return;

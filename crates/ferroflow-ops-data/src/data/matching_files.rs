@@ -5,19 +5,19 @@ use super::scope::Scope;
 use crate::io::files_matching;
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::files;
+use ferroflow_core::{CancelToken, files};
 use ferroflow_op_kit::file::local;
 
 struct MatchingFiles(Arc<Vec<Bytes>>);
 
 impl Dataset for MatchingFiles {
-    fn iterate(&self, _: &Scope) -> Result<Elements> {
+    fn iterate(&self, scope: &Scope) -> Result<Elements> {
         let (mut names, mut first) = (None, true);
-        let patterns = self.0.clone();
+        let (patterns, cancel) = (self.0.clone(), scope.cancel().clone());
         Ok(Elements::from_files(move || {
             let names = match &mut names {
                 Some(names) => names,
-                not_yet => not_yet.insert(matching(&patterns)?.into_iter()),
+                not_yet => not_yet.insert(matching(&patterns, &cancel)?.into_iter()),
             };
             let next = names.next();
             ensure!(
@@ -33,10 +33,10 @@ impl Dataset for MatchingFiles {
 }
 
 /// The files that match the patterns: sorted for each of these.
-fn matching(patterns: &[Bytes]) -> Result<Vec<Bytes>> {
+fn matching(patterns: &[Bytes], cancel: &CancelToken) -> Result<Vec<Bytes>> {
     let mut found: Vec<Bytes> = Vec::new();
     for pattern in patterns {
-        let mut matching = files_matching(pattern)?;
+        let mut matching = files_matching(pattern, cancel)?;
         matching.retain(|name| !files::is_dir(local(name)));
         matching.sort();
         found.extend(matching);

@@ -87,7 +87,7 @@ fn restore_v2(init: &KernelInit<'_>) -> Result<KernelBox> {
         let (names, specs) = names_and_specs(ctx, dtypes.len())?;
         if !BundleReader::is_there(&prefix) {
             // A checkpoint of the first format may have this name.
-            let first = FirstReader::open(&prefix)?;
+            let first = FirstReader::open(&prefix, &ctx.step().cancel)?;
             for (i, (name, spec)) in names.iter().zip(&specs).enumerate() {
                 let t = read_first(&first, name, spec, dtypes[i])?;
                 ctx.set(i, t)?;
@@ -214,7 +214,9 @@ fn restore_first(init: &KernelInit<'_>) -> Result<KernelBox> {
         let spec = if has_spec { single(ctx, 2, "shape_and_slice")? } else { String::new() };
         // Bundles have tensors of these names too.
         let t = match BundleReader::is_there(&pattern) {
-            false => read_first(&FirstReader::open(&pattern)?, &name, &spec, dtype)?,
+            false => {
+                read_first(&FirstReader::open(&pattern, &ctx.step().cancel)?, &name, &spec, dtype)?
+            }
             true => {
                 let bundle = BundleReader::open(&pattern)?;
                 match parse_spec(&spec)? {

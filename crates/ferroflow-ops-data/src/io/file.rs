@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::files;
+use ferroflow_core::{CancelToken, Reservation, files};
 use ferroflow_op_kit::file::{file_error, local, read_file};
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -55,14 +55,15 @@ fn matching(ctx: &mut Ctx<'_>) -> Result<()> {
     );
     let mut found: Vec<Bytes> = Vec::new();
     for pattern in patterns.strings()? {
-        found.extend(files_matching(pattern)?);
+        found.extend(files_matching(pattern, &ctx.step().cancel)?);
     }
     found.sort();
     ctx.set(0, Tensor::from_strings([found.len()], found)?)
 }
 
 /// The files whose names match a pattern of `*`, `?`, `[a-z]`, `\x`; none of these matches a `/`.
-pub(crate) fn files_matching(pattern: &[u8]) -> Result<Vec<Bytes>> {
+/// A deep pattern can take long and match more files than fit the memory limit.
+pub(crate) fn files_matching(pattern: &[u8], cancel: &CancelToken) -> Result<Vec<Bytes>> {
     let pattern = pattern.strip_prefix(b"file://").unwrap_or(pattern);
     let is_plain = |part: &[u8]| !part.iter().any(|b| b"*?[\\".contains(b));
     if is_plain(pattern) {
@@ -72,10 +73,12 @@ pub(crate) fn files_matching(pattern: &[u8]) -> Result<Vec<Bytes>> {
     let parts: Vec<&[u8]> = pattern.split(|&b| b == b'/').collect();
     // Names so far; each part is matched against the directories they are.
     let mut names: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut _names_counted;
     for (i, part) in parts.iter().enumerate() {
         let slash = if i + 1 < parts.len() { "/" } else { "" };
-        let mut next = Vec::new();
+        let (mut next, mut counted) = (Vec::new(), Reservation::default());
         for name in names {
+            cancel.check()?;
             if is_plain(part) {
                 let whole = [&name[..], part, slash.as_bytes()].concat();
                 let path = if whole.is_empty() { Path::new(".") } else { local(&whole) };
@@ -87,14 +90,18 @@ pub(crate) fn files_matching(pattern: &[u8]) -> Result<Vec<Bytes>> {
             let dir = if name.is_empty() { Path::new(".") } else { local(&name) };
             let Ok(entries) = files::read_dir(dir) else { continue };
             for entry in entries {
+                cancel.check()?;
                 let is_dir = slash.is_empty() || files::is_dir(&dir.join(&entry));
                 let entry = entry.into_vec();
                 if is_dir && matches_pattern(part, &entry) {
-                    next.push([&name[..], &entry, slash.as_bytes()].concat());
+                    let whole = [&name[..], &entry, slash.as_bytes()].concat();
+                    counted.grow(whole.len() + size_of::<Vec<u8>>())?;
+                    next.push(whole);
                 }
             }
         }
         names = next;
+        _names_counted = counted;
     }
     Ok(names.into_iter().map(Bytes::from).collect())
 }
@@ -228,6 +235,10 @@ mod tests {
         let found = check("MatchingFiles").input(name("*/*.txt")).run().unwrap();
         assert_eq!(found[0].elements(), 2);
         assert_eq!(&found[0].strings().unwrap()[1], name("b/two.txt").scalar_string().unwrap());
+        let cancel = CancelToken::new();
+        cancel.cancel(err!(Cancelled, "enough"));
+        let pattern = name("*/*.txt").scalar_string().unwrap().clone();
+        assert_eq!(files_matching(&pattern, &cancel).unwrap_err().code(), Code::Cancelled);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

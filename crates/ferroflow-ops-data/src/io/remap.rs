@@ -4,6 +4,7 @@ use super::bundle::{BundleReader, FirstReader, Slice};
 use super::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::CancelToken;
 use ferroflow_op_kit::tfrecord::RecordCompression;
 use std::collections::{HashMap, HashSet};
 
@@ -58,11 +59,11 @@ impl Kernel for VocabRemapping {
     }
 }
 
-fn read(prefix: &str, name: &str) -> Result<Tensor> {
+fn read(prefix: &str, name: &str, cancel: &CancelToken) -> Result<Tensor> {
     match BundleReader::is_there(prefix) {
         true => BundleReader::open(prefix)?.read(name),
         false => {
-            let reader = FirstReader::open(prefix)?;
+            let reader = FirstReader::open(prefix, cancel)?;
             let rank = reader.find(name)?.1.rank();
             reader.read(name, &Slice::full(rank))
         }
@@ -99,7 +100,7 @@ struct RemapMatrix {
 impl Kernel for RemapMatrix {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
         let name = text(ctx, 1, "old_tensor_name")?;
-        let old = read(&text(ctx, 0, "ckpt_path")?, &name)?;
+        let old = read(&text(ctx, 0, "ckpt_path")?, &name, &ctx.step().cancel)?;
         let &[old_rows, old_columns] = old.shape().dims() else {
             bail!(
                 InvalidArgument,

@@ -1,6 +1,7 @@
 //! Candidate samplers: draw classes for sampled losses, with the expected count of each.
 
 use crate::prelude::*;
+use ferroflow_core::{CancelToken, Reservation};
 use ferroflow_op_kit::philox::{SharedPhilox, Singles};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -9,6 +10,8 @@ use std::sync::OnceLock;
 /// Draws this many times at most for distinct candidates: a sampler that cannot give enough of
 /// them must not run forever.
 const MAX_TRIES: u32 = 100_000_000;
+/// How often a sampler draws until it looks whether the step was cancelled.
+const BETWEEN_CHECKS: u32 = 1 << 16;
 
 /// How classes are drawn from a range.
 enum Sampler {
@@ -63,11 +66,13 @@ struct Counts {
     range: usize,
     leaves: usize,
     sums: Vec<i32>,
+    _counted: Reservation,
 }
 
 impl Counts {
     fn new(range: usize) -> Result<Counts> {
         let leaves = range.next_power_of_two();
+        let counted = Reservation::new(2 * leaves * size_of::<i32>())?;
         let mut sums = Vec::new();
         if sums.try_reserve_exact(2 * leaves).is_err() {
             bail!(ResourceExhausted, "OOM when allocating counts for {range} classes");
@@ -77,7 +82,7 @@ impl Counts {
         for i in (1..leaves).rev() {
             sums[i] = sums[2 * i] + sums[2 * i + 1];
         }
-        Ok(Counts { range, leaves, sums })
+        Ok(Counts { range, leaves, sums, _counted: counted })
     }
 
     fn pick(&self, words: &mut Singles) -> usize {
@@ -114,10 +119,14 @@ struct Weights {
     weights: Vec<f32>,
     total: f32,
     slots: Vec<(f32, usize)>,
+    _counted: Reservation,
 }
 
 impl Weights {
-    fn new(weights: Vec<f32>, total: f32) -> Weights {
+    /// Bytes for each class, those of the table under construction included.
+    const BYTES: usize = size_of::<f32>() + size_of::<(f32, usize)>() + 2 * size_of::<usize>();
+
+    fn new(weights: Vec<f32>, total: f32, counted: Reservation) -> Weights {
         let n = weights.len();
         let sum: f64 = weights.iter().map(|&w| f64::from(w)).sum();
         let mut shares: Vec<f64> = weights.iter().map(|&w| f64::from(w * n as f32) / sum).collect();
@@ -131,7 +140,7 @@ impl Weights {
             shares[h] -= 1.0 - shares[l];
             if shares[h] < 1.0 { low.push(h) } else { high.push(h) }
         }
-        Weights { weights, total, slots }
+        Weights { weights, total, slots, _counted: counted }
     }
 
     fn pick(&self, words: &mut Singles) -> usize {
@@ -202,31 +211,32 @@ impl CandidateSampler {
             }
         }
     }
+}
 
-    /// The candidates, and how many tries they took.
-    fn draw(&self, sampler: &Sampler) -> Result<(Vec<i64>, u32)> {
-        let stream = self.stream.reserve_words((self.sampled as u64).wrapping_mul(2048));
-        let mut words = Singles::new(stream);
-        if !self.unique {
-            let drawn = (0..self.sampled).map(|_| sampler.sample(&mut words)).collect();
-            return Ok((drawn, self.sampled as u32));
+/// Draws candidates. Returns them, and how many tries they took.
+fn draw(
+    sampler: &Sampler,
+    (count, distinct): (usize, bool),
+    words: &mut Singles,
+    cancel: &CancelToken,
+) -> Result<(Vec<i64>, u32)> {
+    let (mut seen, mut drawn, mut tries) = (HashSet::new(), Vec::new(), 0);
+    while drawn.len() < count {
+        if tries % BETWEEN_CHECKS == 0 {
+            cancel.check()?;
         }
-        let (mut seen, mut drawn, mut tries) = (HashSet::new(), Vec::new(), 0);
-        while drawn.len() < self.sampled {
-            tries += 1;
-            ensure!(
-                tries < MAX_TRIES,
-                Internal,
-                "the sampler did not give {} distinct candidates",
-                self.sampled
-            );
-            let class = sampler.sample(&mut words);
-            if seen.insert(class) {
-                drawn.push(class);
-            }
+        ensure!(
+            !distinct || tries < MAX_TRIES,
+            Internal,
+            "the sampler did not give {count} distinct candidates"
+        );
+        tries += 1;
+        let class = sampler.sample(words);
+        if !distinct || seen.insert(class) {
+            drawn.push(class);
         }
-        Ok((drawn, tries))
     }
+    Ok((drawn, tries))
 }
 
 impl Kernel for CandidateSampler {
@@ -255,13 +265,18 @@ impl Kernel for CandidateSampler {
                 "`true_candidate` out of range [0, {range}), received {class}"
             );
         }
+        // Candidates, the set of those that are distinct, and their expected counts.
+        let each = size_of::<i64>() * if self.unique { 5 } else { 2 };
+        let _counted = Reservation::new(self.sampled * each)?;
         let (drawn, of_true, of_drawn) = match sampler {
             None => {
                 let all: Vec<i64> = (0..self.sampled as i64).collect();
                 (all, vec![1.0; classes.len()], vec![1.0; self.sampled])
             }
             Some(sampler) => {
-                let (drawn, tries) = self.draw(sampler)?;
+                let stream = self.stream.reserve_words((self.sampled as u64).wrapping_mul(2048));
+                let (mut words, wanted) = (Singles::new(stream), (self.sampled, self.unique));
+                let (drawn, tries) = draw(sampler, wanted, &mut words, &ctx.step().cancel)?;
                 let expected = |classes: &[i64]| -> Vec<f32> {
                     let p = classes.iter().map(|&c| sampler.probability(c));
                     p.map(|p| expected_count(p, self.sampled, tries)).collect()
@@ -358,6 +373,8 @@ impl FixedWeights {
         let mut weights: Vec<f32> = Vec::new();
         // More than fit the range are an error below.
         let most = usize::try_from(range).unwrap_or(usize::MAX).saturating_add(1);
+        let classes = most.min(reserved.saturating_add(unigrams.len()));
+        let counted = Reservation::new(classes.saturating_mul(Weights::BYTES))?;
         weights.extend((0..reserved).filter(|&id| is_ours(id)).map(|_| 0.0).take(most));
         let (first, mut total) = (weights.len(), 0.0f32);
         for (i, w) in unigrams.iter().enumerate() {
@@ -373,7 +390,7 @@ impl FixedWeights {
             "range is {range} must be equal to weights size  {}",
             weights.len()
         );
-        Ok(Sampler::Fixed(Weights::new(weights, total)))
+        Ok(Sampler::Fixed(Weights::new(weights, total, counted)))
     }
 }
 
@@ -478,8 +495,9 @@ pub(crate) fn register(c: &mut Catalog) {
 
 #[cfg(test)]
 mod tests {
-    use crate::prelude::*;
+    use super::*;
     use crate::testing::{Check, check};
+    use ferroflow_op_kit::philox::Philox;
 
     fn sampler(op: &str, classes: [i64; 2], range: i64) -> Check<'static> {
         check(op)
@@ -516,6 +534,17 @@ mod tests {
             .unwrap();
         assert_eq!(got[0], Tensor::vector(&[2i64, 3, 3, 2]));
         assert_eq!(got[2].as_slice::<f32>().unwrap(), [0.8, 1.0666667, 1.0666667, 0.8]);
+    }
+
+    /// Distinct candidates that take long, in a step that is cancelled before.
+    #[test]
+    fn a_cancelled_step_ends_drawing() {
+        let cancel = CancelToken::new();
+        cancel.cancel(err!(Cancelled, "enough"));
+        let (sampler, mut words) =
+            (Sampler::Uniform { range: 1 << 40 }, Singles::new(Philox::from_seeds(1, 2)));
+        let drawn = draw(&sampler, (1 << 30, true), &mut words, &cancel);
+        assert_eq!(drawn.unwrap_err().code(), Code::Cancelled);
     }
 
     #[test]

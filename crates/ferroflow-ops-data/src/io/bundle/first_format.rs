@@ -7,6 +7,7 @@ use super::table::{read_table, write_table};
 use super::{NewFile, exists};
 use crate::io::file::files_matching;
 use crate::prelude::*;
+use ferroflow_core::CancelToken;
 use ferroflow_op_kit::file::read_file;
 use ferroflow_op_kit::protobuf::{Message, fields, put_varint, read_shape, shape_message};
 use ferroflow_op_kit::tensor_proto::{decode, field_of};
@@ -130,8 +131,8 @@ pub(crate) struct FirstReader {
 
 impl FirstReader {
     /// All files that match a pattern.
-    pub fn open(pattern: &str) -> Result<FirstReader> {
-        let mut files = files_matching(pattern.as_bytes())?;
+    pub fn open(pattern: &str, cancel: &CancelToken) -> Result<FirstReader> {
+        let mut files = files_matching(pattern.as_bytes(), cancel)?;
         files.retain(|f| exists(&String::from_utf8_lossy(f)));
         ensure!(
             !files.is_empty(),

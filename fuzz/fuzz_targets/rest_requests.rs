@@ -1,0 +1,4 @@
+//! Paths and bodies of REST requests to a model server.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_serve::fuzzing::rest_requests(data));
