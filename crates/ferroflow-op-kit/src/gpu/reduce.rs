@@ -34,6 +34,8 @@ const LANES: u32 = 8;
 const LARGE: usize = 1 << 17;
 /// Blocks that keep a GPU busy.
 const MANY_BLOCKS: usize = 1024;
+/// Elements of a row that are worth a block of their own.
+const ROW_PART: usize = 1 << 12;
 /// The most parts of a column.
 const MAX_PARTS: usize = 128;
 
@@ -44,6 +46,7 @@ pub struct FoldKernels {
     /// The type of partial results.
     acc: DType,
     rows: GpuKernel,
+    row_parts: GpuKernel,
     short_rows: GpuKernel,
     columns: GpuKernel,
     parts: GpuKernel,
@@ -74,6 +77,7 @@ impl FoldKernels {
             packed_parts: GpuKernel::new(text.clone(), "packed_parts"),
             joined_parts: GpuKernel::new(text.clone(), "joined_parts"),
             rows: GpuKernel::new(text.clone(), "rows"),
+            row_parts: GpuKernel::new(text.clone(), "row_parts"),
             short_rows: GpuKernel::new(text.clone(), "short_rows"),
             columns: GpuKernel::new(text, "columns"),
         })
@@ -113,6 +117,22 @@ impl FoldKernels {
             self.columns.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
             return Ok(to);
         }
+        let row_parts = (MANY_BLOCKS / n.max(1)).min(count / ROW_PART);
+        if row_parts > 1 {
+            let partial = Tensor::on_device(gpu, self.acc, [row_parts * n])?;
+            let args: [LaunchArg; 6] = [
+                length(n),
+                kept.arg(),
+                length(count),
+                folded.arg(),
+                address(x)?,
+                address(&partial)?,
+            ];
+            let grid = [row_parts as u32, n as u32, 1];
+            self.row_parts.blocks(gpu.as_ref(), grid, [ROW_THREADS, 1, 1], &args)?;
+            self.join_parts(ctx, &partial, row_parts, count, &to)?;
+            return Ok(to);
+        }
         let args: [LaunchArg; 6] =
             [length(n), kept.arg(), length(count), folded.arg(), address(x)?, address(&to)?];
         if count <= 32 {
@@ -145,40 +165,69 @@ impl FoldKernels {
         let grid = [blocks as u32, parts as u32, 1];
         let kernel = if is_packed { &self.packed_parts } else { &self.parts };
         kernel.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
-        let args = [length(parts), length(n), length(count), address(&partial)?, address(&to)?];
-        let grid = [(n as u32).div_ceil(COLUMNS), 1, 1];
-        self.joined_parts.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
+        self.join_parts(ctx, &partial, parts, count, &to)?;
         Ok(to)
+    }
+
+    /// Joins `parts` partial results of each output, which stand for `count` elements.
+    fn join_parts(
+        &self,
+        ctx: &Ctx<'_>,
+        partial: &Tensor,
+        parts: usize,
+        count: usize,
+        to: &Tensor,
+    ) -> Result<()> {
+        let n = to.elements();
+        let args = [length(parts), length(n), length(count), address(partial)?, address(to)?];
+        let grid = [(n as u32).div_ceil(COLUMNS), 1, 1];
+        self.joined_parts.blocks(ctx.gpu()?.as_ref(), grid, [COLUMNS, LANES, 1], &args)
     }
 }
 
 const BODY: &str = r#"
 // Long sums are made of sums of 64, which keeps rounding errors small.
+// One block's share of a row, its elements from `first` on in steps of `step`; thread 0 gets it.
+__device__ inline Acc fold_row(const T *row, const Walk<1> &folded, i64 count, i64 first, i64 step) {
+    __shared__ Acc parts[256];
+    Acc acc = start(), part = start();
+    int n_part = 0;
+    for (i64 j = first + threadIdx.x; j < count; j += step) {
+        i64 at;
+        folded.find(j, &at);
+        part = join(part, lift(row[at]));
+        if (++n_part == 64) acc = join(acc, part), part = start(), n_part = 0;
+    }
+    parts[threadIdx.x] = join(acc, part);
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if ((int)threadIdx.x < half) {
+            parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+    Acc all = parts[0];
+    __syncthreads();
+    return all;
+}
+
 // One block for each output.
 extern "C" __global__ void rows(i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Out *out) {
-    __shared__ Acc parts[256];
     for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
         i64 base;
         kept.find(i, &base);
-        Acc acc = start(), part = start();
-        int n_part = 0;
-        for (i64 j = threadIdx.x; j < count; j += blockDim.x) {
-            i64 at;
-            folded.find(j, &at);
-            part = join(part, lift(x[base + at]));
-            if (++n_part == 64) acc = join(acc, part), part = start(), n_part = 0;
-        }
-        parts[threadIdx.x] = join(acc, part);
-        __syncthreads();
-        for (int half = 128; half > 0; half /= 2) {
-            if ((int)threadIdx.x < half) {
-                parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
-            }
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) out[i] = finish(parts[0], count);
-        __syncthreads();
+        Acc all = fold_row(x + base, folded, count, 0, 256);
+        if (threadIdx.x == 0) out[i] = finish(all, count);
     }
+}
+
+// Parts of few long rows: block x has every gridDim.x-th group of 256 elements of row y.
+extern "C" __global__ void row_parts(
+    i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Acc *out) {
+    i64 base;
+    kept.find(blockIdx.y, &base);
+    Acc all = fold_row(x + base, folded, count, (i64)blockIdx.x * 256, (i64)gridDim.x * 256);
+    if (threadIdx.x == 0) out[blockIdx.x * n + blockIdx.y] = all;
 }
 
 // One thread for each output.
@@ -260,7 +309,7 @@ extern "C" __global__ void packed_parts(i64 count, i64 n, const T *x, Acc *out) 
     fold_parts<PACK>(count, n, x, out);
 }
 
-// Joins the parts of columns: 8 threads to a column.
+// Joins the parts of columns or rows: 8 threads to each output.
 extern "C" __global__ void joined_parts(i64 parts, i64 n, i64 count, const Acc *x, Out *out) {
     __shared__ Acc lanes[8][32];
     i64 column = (i64)blockIdx.x * 32 + threadIdx.x;
