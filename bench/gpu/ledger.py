@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/gpu.jsonl from the folder of results of run.sh.
+"""Writes docs/gpu.jsonl from the folder of results of run.sh, to which the output of other
+programs may be added as torch-models.log and jax-models.log.
 
     python3 bench/gpu/ledger.py RESULTS [--build release] > docs/gpu.jsonl
 """
@@ -9,6 +10,12 @@ import collections
 import datetime
 import json
 import os
+
+# Logs of other programs, and how these were started.
+PEERS = {
+    "torch-models": "torch_models.py --modes eager --seconds 2",
+    "jax-models": "jax_models.py --models mlp,cnn --seconds 2",
+}
 
 
 def lines(path):
@@ -34,16 +41,20 @@ def main():
     for log in sorted(os.listdir(options.results)):
         name = log.removesuffix(".log")
         path = os.path.join(options.results, log)
-        if name.startswith("train-"):
+        if name.startswith(("train-", *PEERS)):
+            how = PEERS.get(name)
+            by = dict(head, command="python3 bench/gpu/" + how) if how else ran
             for found in lines(path):
                 found.pop("device", None)
                 numbers = {k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}
-                print(json.dumps(dict(ran, kind="train", log=name, **numbers)))
+                print(json.dumps(dict(by, kind="train", log=name, **numbers)))
         elif name in ("memcheck", "racecheck"):
             with open(path) as f:
                 text = f.read()
             ok = "ERROR SUMMARY: 0 errors" in text or "RACECHECK SUMMARY: 0 hazards" in text
-            print(json.dumps(dict(ran, kind="sanitizer", tool=name, ok=ok)))
+            finished = "SUMMARY:" in text
+            print(json.dumps(dict(
+                ran, kind="sanitizer", tool=name, finished=finished, ok=ok if finished else None)))
     ops = collections.defaultdict(list)
     for found in lines(os.path.join(options.results, "ops.jsonl")):
         ops[found["op"]].append(found)

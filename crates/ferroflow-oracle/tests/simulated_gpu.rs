@@ -1,5 +1,6 @@
 //! The GPU kernels on a simulated GPU: recorded calls, and training.
 
+use ferroflow::prelude::*;
 use ferroflow_core::Gpu;
 use ferroflow_oracle::gpu::DeviceCheck;
 use ferroflow_oracle::models::TrainedModel;
@@ -76,4 +77,38 @@ fn learns_as_on_the_cpu(name: &str, batch: usize) {
     }
     assert!(on_gpu[2] < on_gpu[0], "{on_gpu:?}");
     assert!(gpu.memory().peak > 0, "nothing was on the GPU");
+}
+
+#[test]
+fn large_reductions_give_the_same_on_the_cpu() {
+    // Rows, long rows in parts, columns, and columns in parts.
+    let cases: [([usize; 2], i32); 5] =
+        [([3, 300], 1), ([3, 20_001], 1), ([1, 50_000], 1), ([100, 40], 0), ([4_099, 40], 0)];
+    for (dims, axis) in cases {
+        let values: Vec<f32> =
+            (0..dims[0] * dims[1]).map(|i| (i * 7919 % 1009) as f32 - 300.0).collect();
+        let results = |device: &str, gpus: Vec<Arc<dyn Gpu>>| {
+            let g = Graph::new();
+            let (x, mean, most) = g.device(device, || {
+                let x = g.placeholder::<f32>("x", [None, None]);
+                let (mean, most) = (x.mean(&[axis]), x.max(&[axis]));
+                (x, mean, most)
+            });
+            let options = LocalOptions { gpus, ..LocalOptions::default() };
+            let session = Session::local_with(&g, &options).expect("a session");
+            let fed = Tensor::from_slice(dims, &values).expect("a matrix");
+            let (mean, most) = session.run_fed((&x, fed), (&mean, &most)).expect("a step");
+            let floats = |t: &Tensor| t.as_slice::<f32>().expect("floats").to_vec();
+            (floats(&mean), floats(&most))
+        };
+        let gpu = gpu();
+        let (means, most) = results("/gpu:0", vec![gpu.clone()]);
+        let (want_means, want_most) = results("/cpu:0", Vec::new());
+        assert_eq!(most, want_most, "{dims:?}");
+        assert_eq!(means.len(), want_means.len());
+        for (got, want) in means.iter().zip(&want_means) {
+            assert!((got - want).abs() < 1e-5 * want.abs(), "{dims:?}: {got} {want}");
+        }
+        assert!(gpu.memory().peak > 0, "nothing was on the GPU");
+    }
 }

@@ -101,6 +101,17 @@ static void barrier() {
     swapcontext(&me->context, &scheduler);
 }
 
+// The value that another thread of the block has: that with number `me ^ mask`.
+template <class T> static T exchange(T x, int mask) {
+    static thread_local T values[1024];
+    unsigned me = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    values[me] = x;
+    barrier();
+    T theirs = values[me ^ mask];
+    barrier();
+    return theirs;
+}
+
 static void run(void (*f)(const void *const *), const void *const *args, const unsigned *grid,
                 const unsigned *block, unsigned long long seed, bool has_barriers) {
     Order order = {seed};

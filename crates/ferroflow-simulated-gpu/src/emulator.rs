@@ -73,7 +73,7 @@ impl Emulator {
 
 fn source_of(text: &str) -> String {
     let mut source = format!("{HEADER}\n{GPU_PRELUDE}\n{text}\n");
-    let barriers = text.contains("__syncthreads");
+    let barriers = text.contains("__syncthreads") || text.contains("exchanged(");
     for name in kernel_names(text) {
         source.push_str(&format!("EMULATED_KERNEL({name}, {barriers})\n"));
     }

@@ -147,3 +147,16 @@ template <class T> __device__ inline T floor_mod(T x, T y) {
 // The number of this thread among all of the launch, and the number of threads.
 __device__ inline i64 thread_number() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
+
+// `N` elements that are read or written at once. Their address must be a multiple of their size.
+template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
+
+// The value of the thread whose number in the warp differs by the bits of `mask`. All threads of a
+// block call it.
+template <class T> __device__ inline T exchanged(T x, int mask) {
+#ifdef FERROFLOW_EMULATOR
+    return emulator::exchange(x, mask);
+#else
+    return __shfl_xor_sync(0xffffffffu, x, mask);
+#endif
+}

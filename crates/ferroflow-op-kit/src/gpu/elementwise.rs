@@ -7,10 +7,10 @@ use ferroflow_core::{Gpu, LaunchArg};
 use std::fmt::Write;
 
 /// The names of operands in formulas.
-const NAMES: [&str; 4] = ["x", "y", "z", "w"];
+const NAMES: [&str; 6] = ["x", "y", "z", "w", "u", "v"];
 
 /// A formula of all inputs, which broadcast, for output 0. The node says the dtypes. The inputs are
-/// `x`, `y`, `z` and `w`, and `W` is the type in which `x` is computed.
+/// `x`, `y`, `z`, `w`, `u` and `v`, and `W` is the type in which `x` is computed.
 pub fn elementwise(
     formula: &'static str,
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync {

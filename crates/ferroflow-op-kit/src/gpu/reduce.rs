@@ -30,11 +30,28 @@ const ROW_THREADS: u32 = 256;
 const COLUMNS: u32 = 32;
 const LANES: u32 = 8;
 
+/// Elements of a matrix whose columns are reduced in parts, which are joined by a second kernel.
+const LARGE: usize = 1 << 17;
+/// Blocks that keep a GPU busy.
+const MANY_BLOCKS: usize = 1024;
+/// Elements of a row that are worth a block of their own.
+const ROW_PART: usize = 1 << 12;
+/// The most parts of a column.
+const MAX_PARTS: usize = 128;
+
 /// The kernels of one reduction for one dtype.
 pub struct FoldKernels {
+    /// Columns that a thread reads at once, if they lie well.
+    pack: usize,
+    /// The type of partial results.
+    acc: DType,
     rows: GpuKernel,
+    row_parts: GpuKernel,
     short_rows: GpuKernel,
     columns: GpuKernel,
+    parts: GpuKernel,
+    packed_parts: GpuKernel,
+    joined_parts: GpuKernel,
 }
 
 impl FoldKernels {
@@ -49,9 +66,18 @@ impl FoldKernels {
              __device__ inline Acc join(Acc a, Acc b) {{ return {join}; }}\n\
              __device__ inline Out finish(Acc a, i64 count) {{ return Narrow<Out>::from({finish}); }}\n"
         );
+        let pack = 16 / dtype.size().unwrap_or(16).clamp(2, 16);
+        let head = format!("{head}const int PACK = {pack};\n");
         let text: Arc<str> = format!("{}{head}{BODY}", walk::TEXT).into();
+        // Accumulators have at most 8 bytes.
         Ok(FoldKernels {
+            pack,
+            acc: DType::Double,
+            parts: GpuKernel::new(text.clone(), "parts"),
+            packed_parts: GpuKernel::new(text.clone(), "packed_parts"),
+            joined_parts: GpuKernel::new(text.clone(), "joined_parts"),
             rows: GpuKernel::new(text.clone(), "rows"),
+            row_parts: GpuKernel::new(text.clone(), "row_parts"),
             short_rows: GpuKernel::new(text.clone(), "short_rows"),
             columns: GpuKernel::new(text, "columns"),
         })
@@ -82,10 +108,29 @@ impl FoldKernels {
             && folded.dims().len() == 1
             && folded.strides(0) == [n as i64]
             && n > 1;
+        if is_columns && count * n >= LARGE && count >= 256 {
+            return self.columns_in_parts(ctx, x, count, to);
+        }
         if is_columns {
             let args = [length(count), length(n), address(x)?, address(&to)?];
             let grid = [(n as u32).div_ceil(COLUMNS), 1, 1];
             self.columns.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
+            return Ok(to);
+        }
+        let row_parts = (MANY_BLOCKS / n.max(1)).min(count / ROW_PART);
+        if row_parts > 1 {
+            let partial = Tensor::on_device(gpu, self.acc, [row_parts * n])?;
+            let args: [LaunchArg; 6] = [
+                length(n),
+                kept.arg(),
+                length(count),
+                folded.arg(),
+                address(x)?,
+                address(&partial)?,
+            ];
+            let grid = [row_parts as u32, n as u32, 1];
+            self.row_parts.blocks(gpu.as_ref(), grid, [ROW_THREADS, 1, 1], &args)?;
+            self.join_parts(ctx, &partial, row_parts, count, &to)?;
             return Ok(to);
         }
         let args: [LaunchArg; 6] =
@@ -100,33 +145,89 @@ impl FoldKernels {
     }
 }
 
+impl FoldKernels {
+    /// Reduces the columns of a large matrix: blocks for parts of them, then one to join the parts.
+    fn columns_in_parts(
+        &self,
+        ctx: &Ctx<'_>,
+        x: &Tensor,
+        count: usize,
+        to: Tensor,
+    ) -> Result<Tensor> {
+        let gpu = ctx.gpu()?;
+        let n = to.elements();
+        let is_packed = n.is_multiple_of(self.pack) && x.device_address()?.is_multiple_of(16);
+        let width = COLUMNS as usize * if is_packed { self.pack } else { 1 };
+        let blocks = n.div_ceil(width);
+        let parts = (MANY_BLOCKS / blocks).clamp(1, MAX_PARTS).min(count / 64).max(1);
+        let partial = Tensor::on_device(gpu, self.acc, [parts * n])?;
+        let args = [length(count), length(n), address(x)?, address(&partial)?];
+        let grid = [blocks as u32, parts as u32, 1];
+        let kernel = if is_packed { &self.packed_parts } else { &self.parts };
+        kernel.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
+        self.join_parts(ctx, &partial, parts, count, &to)?;
+        Ok(to)
+    }
+
+    /// Joins `parts` partial results of each output, which stand for `count` elements.
+    fn join_parts(
+        &self,
+        ctx: &Ctx<'_>,
+        partial: &Tensor,
+        parts: usize,
+        count: usize,
+        to: &Tensor,
+    ) -> Result<()> {
+        let n = to.elements();
+        let args = [length(parts), length(n), length(count), address(partial)?, address(to)?];
+        let grid = [(n as u32).div_ceil(COLUMNS), 1, 1];
+        self.joined_parts.blocks(ctx.gpu()?.as_ref(), grid, [COLUMNS, LANES, 1], &args)
+    }
+}
+
 const BODY: &str = r#"
 // Long sums are made of sums of 64, which keeps rounding errors small.
+// One block's share of a row, its elements from `first` on in steps of `step`; thread 0 gets it.
+__device__ inline Acc fold_row(const T *row, const Walk<1> &folded, i64 count, i64 first, i64 step) {
+    __shared__ Acc parts[256];
+    Acc acc = start(), part = start();
+    int n_part = 0;
+    for (i64 j = first + threadIdx.x; j < count; j += step) {
+        i64 at;
+        folded.find(j, &at);
+        part = join(part, lift(row[at]));
+        if (++n_part == 64) acc = join(acc, part), part = start(), n_part = 0;
+    }
+    parts[threadIdx.x] = join(acc, part);
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if ((int)threadIdx.x < half) {
+            parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+    Acc all = parts[0];
+    __syncthreads();
+    return all;
+}
+
 // One block for each output.
 extern "C" __global__ void rows(i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Out *out) {
-    __shared__ Acc parts[256];
     for (i64 i = blockIdx.x; i < n; i += gridDim.x) {
         i64 base;
         kept.find(i, &base);
-        Acc acc = start(), part = start();
-        int n_part = 0;
-        for (i64 j = threadIdx.x; j < count; j += blockDim.x) {
-            i64 at;
-            folded.find(j, &at);
-            part = join(part, lift(x[base + at]));
-            if (++n_part == 64) acc = join(acc, part), part = start(), n_part = 0;
-        }
-        parts[threadIdx.x] = join(acc, part);
-        __syncthreads();
-        for (int half = 128; half > 0; half /= 2) {
-            if ((int)threadIdx.x < half) {
-                parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
-            }
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) out[i] = finish(parts[0], count);
-        __syncthreads();
+        Acc all = fold_row(x + base, folded, count, 0, 256);
+        if (threadIdx.x == 0) out[i] = finish(all, count);
     }
+}
+
+// Parts of few long rows: block x has every gridDim.x-th group of 256 elements of row y.
+extern "C" __global__ void row_parts(
+    i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Acc *out) {
+    i64 base;
+    kept.find(blockIdx.y, &base);
+    Acc all = fold_row(x + base, folded, count, (i64)blockIdx.x * 256, (i64)gridDim.x * 256);
+    if (threadIdx.x == 0) out[blockIdx.x * n + blockIdx.y] = all;
 }
 
 // One thread for each output.
@@ -166,5 +267,61 @@ extern "C" __global__ void columns(i64 count, i64 n, const T *x, Out *out) {
         __syncthreads();
     }
     if (threadIdx.y == 0 && column < n) out[column] = finish(parts[0][threadIdx.x], count);
+}
+
+// Parts of columns: block y has every gridDim.y-th group of rows, and each thread N columns.
+template <int N> __device__ inline void fold_parts(i64 count, i64 n, const T *x, Acc *out) {
+    __shared__ Acc parts[8][32][N];
+    i64 column = ((i64)blockIdx.x * 32 + threadIdx.x) * N;
+    Acc acc[N], part[N];
+    for (int k = 0; k < N; k++) acc[k] = part[k] = start();
+    int n_part = 0;
+    if (column < n) {
+        for (i64 j = (i64)blockIdx.y * 8 + threadIdx.y; j < count; j += (i64)gridDim.y * 8) {
+            Pack<T, N> row = *(const Pack<T, N> *)(x + j * n + column);
+#pragma unroll
+            for (int k = 0; k < N; k++) part[k] = join(part[k], lift(row.at[k]));
+            if (++n_part == 64) {
+                for (int k = 0; k < N; k++) acc[k] = join(acc[k], part[k]), part[k] = start();
+                n_part = 0;
+            }
+        }
+    }
+    for (int k = 0; k < N; k++) parts[threadIdx.y][threadIdx.x][k] = join(acc[k], part[k]);
+    __syncthreads();
+    for (int half = 4; half > 0; half /= 2) {
+        if ((int)threadIdx.y < half) {
+            for (int k = 0; k < N; k++) {
+                parts[threadIdx.y][threadIdx.x][k] = join(
+                    parts[threadIdx.y][threadIdx.x][k], parts[threadIdx.y + half][threadIdx.x][k]);
+            }
+        }
+        __syncthreads();
+    }
+    if (threadIdx.y == 0 && column < n) {
+        for (int k = 0; k < N; k++) out[(i64)blockIdx.y * n + column + k] = parts[0][threadIdx.x][k];
+    }
+}
+extern "C" __global__ void parts(i64 count, i64 n, const T *x, Acc *out) {
+    fold_parts<1>(count, n, x, out);
+}
+extern "C" __global__ void packed_parts(i64 count, i64 n, const T *x, Acc *out) {
+    fold_parts<PACK>(count, n, x, out);
+}
+
+// Joins the parts of columns or rows: 8 threads to each output.
+extern "C" __global__ void joined_parts(i64 parts, i64 n, i64 count, const Acc *x, Out *out) {
+    __shared__ Acc lanes[8][32];
+    i64 column = (i64)blockIdx.x * 32 + threadIdx.x;
+    Acc acc = start();
+    if (column < n) {
+        for (i64 j = threadIdx.y; j < parts; j += 8) acc = join(acc, x[j * n + column]);
+    }
+    lanes[threadIdx.y][threadIdx.x] = acc;
+    __syncthreads();
+    if (threadIdx.y == 0 && column < n) {
+        for (int k = 1; k < 8; k++) acc = join(acc, lanes[k][threadIdx.x]);
+        out[column] = finish(acc, count);
+    }
 }
 "#;

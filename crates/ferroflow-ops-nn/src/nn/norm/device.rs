@@ -5,11 +5,19 @@ use crate::nn::conv::device::reordered_on_device;
 use crate::nn::window::Layout;
 use crate::prelude::*;
 use ferroflow_core::LaunchArg;
+use ferroflow_op_kit::gpu::elementwise::Elementwise;
 use ferroflow_op_kit::gpu::{GpuProgram, GpuTypes, address, c_type, length};
 
 const TEXT: &str = include_str!("device.cu");
 /// The most parts that the rows of an image are divided into.
 const MAX_PARTS: usize = 128;
+/// The same for blocks that have whole rows.
+const MAX_PACKED_PARTS: usize = 528;
+/// Threads of such a block.
+const THREADS: usize = 256;
+/// Bytes that a thread reads at once.
+const PACK_BYTES: usize = 16;
+const F: DType = DType::Float;
 
 const IMAGES: &[DType] = &[DType::Half, DType::BFloat16, DType::Float];
 /// The types of the first versions.
@@ -19,6 +27,10 @@ pub(super) const ON_GPU_V2: GpuTypes = &[("T", IMAGES), ("U", &[DType::Float])];
 
 struct NormOnDevice {
     program: GpuProgram,
+    /// `y = a x + b`, with `a` and `b` for each channel.
+    shifted: Elementwise,
+    /// `dx = p dy + q x + r`.
+    of_image: Elementwise,
     epsilon: f64,
     is_training: bool,
     factor: f32,
@@ -30,6 +42,8 @@ pub(super) fn batch_norm(init: &KernelInit<'_>, gradient: bool) -> Result<Kernel
     let dtype = init.dtype("T")?;
     let norm = NormOnDevice {
         program: GpuProgram::new(format!("typedef {} T;\n{TEXT}", c_type(dtype)?)),
+        shifted: Elementwise::of(init, &[dtype, F, F], dtype, "x * y + z")?,
+        of_image: Elementwise::of(init, &[dtype, dtype, F, F, F], dtype, "z * y + w * x + u")?,
         epsilon: f64::from(init.float("epsilon")?),
         is_training: init.bool("is_training")?,
         factor: if gradient { 1.0 } else { init.float("exponential_avg_factor")? },
@@ -42,11 +56,12 @@ pub(super) fn batch_norm(init: &KernelInit<'_>, gradient: bool) -> Result<Kernel
 }
 
 impl NormOnDevice {
+    /// Runs a kernel for each channel, with blocks of 8 channels.
     fn run(
         &self,
         ctx: &Ctx<'_>,
         name: &'static str,
-        n: usize,
+        channels: usize,
         sizes: &[LaunchArg],
         tensors: &[&Tensor],
     ) -> Result<()> {
@@ -54,22 +69,40 @@ impl NormOnDevice {
         for t in tensors {
             args.push(address(t)?);
         }
-        self.program.over(ctx.gpu()?.as_ref(), name, n, &args)
+        let grid = [channels.div_ceil(8) as u32, 1, 1];
+        self.program.blocks(ctx.gpu()?.as_ref(), name, grid, [8, 32, 1], &args)
     }
 
     /// Sums over rows, in parts.
     fn sums(
         &self,
         ctx: &Ctx<'_>,
-        name: &'static str,
+        [name, packed]: [&'static str; 2],
         (rows, c): (usize, usize),
         tensors: &[&Tensor],
     ) -> Result<(Tensor, usize)> {
-        let parts = rows.div_ceil(64).clamp(1, MAX_PARTS);
+        let pack = PACK_BYTES / tensors[0].dtype().size().unwrap_or(PACK_BYTES);
+        let to_a_row = c / pack;
+        let is_aligned = |t: &&Tensor| {
+            t.device_address().is_ok_and(|address| address.is_multiple_of(PACK_BYTES as u64))
+        };
+        let is_packed = c.is_multiple_of(pack)
+            && (1..=THREADS).contains(&to_a_row)
+            && THREADS.is_multiple_of(to_a_row)
+            && tensors.iter().take(2).all(is_aligned);
+        let parts = match is_packed {
+            true => (rows * to_a_row).div_ceil(THREADS * 16).clamp(1, MAX_PACKED_PARTS),
+            false => rows.div_ceil(64).clamp(1, MAX_PARTS),
+        };
         let sums = ctx.alloc_on_device(DType::Double, [parts * 2 * c])?;
         let mut args = vec![length(rows), length(c)];
         for t in tensors.iter().copied().chain([&sums]) {
             args.push(address(t)?);
+        }
+        if is_packed {
+            let (grid, block) = ([parts as u32, 1, 1], [THREADS as u32, 1, 1]);
+            self.program.blocks(ctx.gpu()?.as_ref(), packed, grid, block, &args)?;
+            return Ok((sums, parts));
         }
         let grid = [c.div_ceil(32) as u32, parts as u32, 1];
         self.program.blocks(ctx.gpu()?.as_ref(), name, grid, [32, 8, 1], &args)?;
@@ -113,7 +146,7 @@ impl NormOnDevice {
             }
         } else {
             let (sums, parts) = match self.is_training {
-                true => self.sums(ctx, "moments", (rows, c), &[&x])?,
+                true => self.sums(ctx, ["moments", "packed_moments"], (rows, c), &[&x])?,
                 false => (ctx.input(1)?.clone(), 0),
             };
             let (a, b) = (vector()?, vector()?);
@@ -141,8 +174,7 @@ impl NormOnDevice {
                 &b,
             ];
             self.run(ctx, "finish_moments", c, &sizes, &tensors)?;
-            let (n, sizes) = (x.elements(), [length(x.elements()), length(c)]);
-            self.run(ctx, "scale_and_shift", n, &sizes, &[&x, &a, &b, &y])?;
+            self.shifted.run_into(ctx.gpu()?, &[&x, &a, &b], &y)?;
             for (i, output) in outputs.into_iter().enumerate() {
                 ctx.set(i + 1, output)?;
             }
@@ -167,7 +199,8 @@ impl NormOnDevice {
         check_vector(ctx, 3, "saved mean", "", c)?;
         check_vector(ctx, 4, "saved variance", "", c)?;
         let (scale, mean, variance) = (ctx.input(2)?, ctx.input(3)?, ctx.input(4)?);
-        let (sums, parts) = self.sums(ctx, "gradient_sums", (rows, c), &[&x, &dy, mean])?;
+        let names = ["gradient_sums", "packed_gradient_sums"];
+        let (sums, parts) = self.sums(ctx, names, (rows, c), &[&x, &dy, mean])?;
         let vector = || ctx.alloc_on_device(DType::Float, [c]);
         let (d_scale, d_offset) = (vector()?, vector()?);
         let (p, q, r) = (vector()?, vector()?, vector()?);
@@ -181,8 +214,7 @@ impl NormOnDevice {
         let tensors = [&sums, scale, mean, variance, &d_scale, &d_offset, &p, &q, &r];
         self.run(ctx, "finish_gradients", c, &sizes, &tensors)?;
         let dx = ctx.alloc_on_device(x.dtype(), x.shape().clone())?;
-        let (n, sizes) = (x.elements(), [length(x.elements()), length(c)]);
-        self.run(ctx, "of_image", n, &sizes, &[&x, &dy, &p, &q, &r, &dx])?;
+        self.of_image.run_into(ctx.gpu()?, &[&x, &dy, &p, &q, &r], &dx)?;
         let half = x.dtype() == DType::Half;
         let dx = reordered_on_device(&dx, self.layout, false)?;
         ctx.set(0, dx)?;

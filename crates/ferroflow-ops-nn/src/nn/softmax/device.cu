@@ -43,6 +43,57 @@ extern "C" __global__ void softmax(i64 rows, i64 cols, const T *logits, T *out) 
     }
 }
 
+// Rows of at most 1024 elements: a warp to a row, which it keeps in registers. The width is a
+// multiple of N, and so is the alignment of rows.
+template <int N> __device__ inline void softmax_by_warp(i64 rows, i64 cols, const T *logits, T *out) {
+    const int PACKS = 1024 / 32 / N;
+    i64 row = (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    bool is_valid = row < rows;
+    const T *x = logits + (is_valid ? row : 0) * cols;
+    i64 lane = (threadIdx.x % 32) * N;
+    W values[PACKS][N];
+    W top = lowest<T>();
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        i64 at = p * 32 * N + lane;
+        if (at < cols) {
+            Pack<T, N> pack = *(const Pack<T, N> *)(x + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                values[p][k] = wide(pack.at[k]);
+                top = larger(top, values[p][k]);
+            }
+        }
+    }
+    for (int mask = 16; mask > 0; mask /= 2) top = larger(top, exchanged(top, mask));
+    W total = 0;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        if (p * 32 * N + lane < cols) {
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                values[p][k] = exp(values[p][k] - top);
+                total += values[p][k];
+            }
+        }
+    }
+    for (int mask = 16; mask > 0; mask /= 2) total += exchanged(total, mask);
+    if (!is_valid) return;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        i64 at = p * 32 * N + lane;
+        if (at < cols) {
+            Pack<T, N> pack;
+#pragma unroll
+            for (int k = 0; k < N; k++) pack.at[k] = Narrow<T>::from(values[p][k] / total);
+            *(Pack<T, N> *)(out + row * cols + at) = pack;
+        }
+    }
+}
+extern "C" __global__ void narrow_softmax(i64 rows, i64 cols, const T *logits, T *out) {
+    softmax_by_warp<16 / sizeof(T)>(rows, cols, logits, out);
+}
+
 extern "C" __global__ void log_softmax(i64 rows, i64 cols, const T *logits, T *out) {
     for (i64 i = blockIdx.x; i < rows; i += gridDim.x) {
         const T *x = logits + i * cols;

@@ -13,6 +13,13 @@ pub(crate) const SPARSE: GpuTypes = &[
     ("Tlabels", &[DType::Int32, DType::Int64]),
 ];
 
+/// The widest row that a warp keeps in registers.
+const WARP_WIDTH: usize = 1024;
+/// Warps of a block, each with a row of its own.
+const WARPS: u32 = 4;
+/// Bytes that a thread reads at once.
+const PACK_BYTES: usize = 16;
+
 fn kernel(init: &KernelInit<'_>, name: &'static str, labels: DType) -> Result<GpuKernel> {
     let (t, l) = (c_type(init.dtype("T")?)?, c_type(labels)?);
     let text = format!("typedef {t} T;\ntypedef {l} L;\n{TEXT}");
@@ -30,6 +37,10 @@ fn grid(rows: usize) -> [u32; 3] {
 
 /// The kernel of Softmax or LogSoftmax.
 pub(crate) fn by_row(init: &KernelInit<'_>, name: &'static str) -> Result<KernelBox> {
+    let narrow = match name {
+        "softmax" => Some(self::kernel(init, "narrow_softmax", DType::Int64)?),
+        _ => None,
+    };
     let kernel = kernel(init, name, DType::Int64)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
@@ -39,6 +50,14 @@ pub(crate) fn by_row(init: &KernelInit<'_>, name: &'static str) -> Result<Kernel
         let out = ctx.alloc_on_device(x.dtype(), shape)?;
         if let Some(rows) = out.elements().checked_div(width) {
             let args = [length(rows), length(width), address(x)?, address(&out)?];
+            let pack = PACK_BYTES / x.dtype().size().unwrap_or(PACK_BYTES);
+            let is_aligned = x.device_address()?.is_multiple_of(PACK_BYTES as u64);
+            let is_narrow = width.is_multiple_of(pack) && is_aligned;
+            if let Some(narrow) = narrow.as_ref().filter(|_| is_narrow && width <= WARP_WIDTH) {
+                let blocks = rows.div_ceil(WARPS as usize) as u32;
+                narrow.blocks(ctx.gpu()?.as_ref(), [blocks, 1, 1], [WARPS * 32, 1, 1], &args)?;
+                return ctx.set(0, out);
+            }
             kernel.blocks(ctx.gpu()?.as_ref(), grid(rows), threads(width), &args)?;
         }
         ctx.set(0, out)
