@@ -1,4 +1,4 @@
-//! The flags of `horovodrun` that `ferroflow run` understands besides its own.
+//! The flags of `horovodrun` and `mpirun` that `ferroflow run` understands besides its own.
 
 use super::hosts::invalid;
 use ferroflow::Result;
@@ -13,12 +13,42 @@ const VARIABLES: [(&str, &str); 4] = [
 ];
 
 /// Flags with another name here.
-const RENAMED: [(&str, &str); 3] =
-    [("--num-proc", "--np"), ("--min-num-proc", "--min-np"), ("--max-num-proc", "--max-np")];
+const RENAMED: [(&str, &str); 7] = [
+    ("--num-proc", "--np"),
+    ("--min-num-proc", "--min-np"),
+    ("--max-num-proc", "--max-np"),
+    ("--host", "-H"),
+    ("-host", "-H"),
+    ("-hosts", "-H"),
+    ("--hosts", "-H"),
+];
+
+/// Files with hosts.
+const HOST_FILES: [&str; 4] = ["--hostfile", "-hostfile", "--machinefile", "-machinefile"];
 
 /// Flags that become options of ssh.
 const SSH: [([&str; 2], &str); 2] =
     [(["--ssh-port", "-p"], "-p"), (["--ssh-identity-file", "-i"], "-i")];
+
+/// Flags of mpirun without a meaning here, with their number of values. This command leaves the
+/// choice of processors to the system and its transport to `--transport`.
+const MPI: [(&str, usize); 9] = [
+    ("bind-to", 1),
+    ("map-by", 1),
+    ("rank-by", 1),
+    ("mca", 2),
+    ("gmca", 2),
+    ("allow-run-as-root", 0),
+    ("oversubscribe", 0),
+    ("report-bindings", 0),
+    ("tag-output", 0),
+];
+
+/// The number of values of a flag of [`MPI`], which has one or two dashes.
+fn mpi_values(flag: &str) -> Option<usize> {
+    let name = flag.strip_prefix("--").or_else(|| flag.strip_prefix('-'))?;
+    MPI.iter().find(|(known, _)| *known == name).map(|(_, values)| *values)
+}
 
 /// Flags without a meaning here. The second list has those with a value.
 const IGNORED: [&str; 25] = [
@@ -69,7 +99,7 @@ const IGNORED_VALUES: [&str; 18] = [
     "--slots-per-host",
 ];
 
-/// The words of `ferroflow run` with horovodrun's flags replaced by those of this command, and the
+/// The words of `ferroflow run` with the flags of others replaced by those of this command, and the
 /// flags that were left out. Words after `--` belong to the program.
 pub fn translated(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>)> {
     let (mut out, mut ignored) = (Vec::new(), Vec::new());
@@ -117,11 +147,21 @@ pub fn translated(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>)> 
         } else if let Some((_, option)) = SSH.iter().find(|(flags, _)| flags.contains(&flag)) {
             let command = ssh.get_or_insert_with(|| "ssh -tt -o BatchMode=yes".into());
             *command += &format!(" {option} {}", value()?);
-        } else if ["--hostfile", "-hostfile"].contains(&flag) {
+        } else if HOST_FILES.contains(&flag) {
             let path = value()?;
             let lines = std::fs::read_to_string(&path)
                 .map_err(|e| invalid(format!("cannot read the host file {path}: {e}")))?;
             out.extend(["-H".into(), host_list(&lines).into()]);
+        } else if let Some(values) = mpi_values(flag) {
+            let mut named = flag.to_string();
+            for at in 0..values {
+                let value = value()?;
+                // Its first value says what a flag with two is about.
+                if values == 2 && at == 0 {
+                    named = format!("{flag} {value}");
+                }
+            }
+            ignored.push(named);
         } else if IGNORED.contains(&flag) {
             ignored.push(flag.to_string());
         } else if IGNORED_VALUES.contains(&flag) {
@@ -193,6 +233,18 @@ mod tests {
             ]
         );
         assert_eq!(ignored, ["--gloo", "--network-interface"]);
+    }
+
+    #[test]
+    fn flags_of_mpirun_are_understood_or_named() {
+        let given = "run -np 4 --host a:2,b:2 -bind-to none --map-by slot -x PATH -mca pml ob1 \
+                     --mca btl ^openib --allow-run-as-root -- python --bind-to x";
+        let (out, ignored) = of(&given.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(out.join(" "), "run -np 4 -H a:2,b:2 -x PATH -- python --bind-to x");
+        let named = ["-bind-to", "--map-by", "-mca pml", "--mca btl", "--allow-run-as-root"];
+        assert_eq!(ignored, named);
+        let cut = ["run", "-mca", "pml"].map(OsString::from).to_vec();
+        assert!(translated(cut).unwrap_err().message().contains("-mca needs a value"));
     }
 
     #[test]

@@ -9,41 +9,59 @@ const MOST_NODES: usize = 400;
 /// Inputs of a node that are shown.
 const MOST_INPUTS: usize = 16;
 
-/// Shows a graph that a client has sent, with the devices that it asks for.
-pub(super) fn note_graph(metrics: &TaskMetrics, graph: &GraphDef) {
-    if is_larger(metrics, graph.nodes.len(), false) {
-        metrics.set_graph(view(std::iter::once(("", graph)), false));
-    }
+/// Runs after which a step counts as repeated. Steps that initialize or restore run once.
+pub(super) const REPEATED: u32 = 3;
+
+/// How much a graph says about a job. A graph that says more replaces one that says less.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum GraphStage {
+    /// A client has sent it.
+    Sent,
+    /// A step of it was placed.
+    Placed,
+    /// That step was run again and again, as a training step is.
+    Repeated,
 }
 
-/// Shows the parts of a step with their tasks. A placed graph replaces one that is not.
+/// Shows a graph that a client has sent, with the devices that it asks for.
+pub(super) fn note_graph(metrics: &TaskMetrics, graph: &GraphDef) {
+    note(metrics, std::iter::once(("", graph)), GraphStage::Sent);
+}
+
+/// Shows the parts of a step with their tasks.
 pub(super) fn note_placement<'a>(
     metrics: &TaskMetrics,
     parts: impl Iterator<Item = (&'a str, &'a GraphDef)> + Clone,
+    is_repeated: bool,
 ) {
-    let nodes = parts.clone().map(|(_, graph)| graph.nodes.len()).sum();
-    if is_larger(metrics, nodes, true) {
-        metrics.set_graph(view(parts, true));
+    note(metrics, parts, if is_repeated { GraphStage::Repeated } else { GraphStage::Placed });
+}
+
+/// Shows a graph if it says more than the one that is shown. Of two of a stage, the larger does.
+fn note<'a>(
+    metrics: &TaskMetrics,
+    parts: impl Iterator<Item = (&'a str, &'a GraphDef)> + Clone,
+    stage: GraphStage,
+) {
+    let nodes: usize = parts.clone().map(|(_, graph)| graph.nodes.len()).sum();
+    let says_more = metrics.graph().is_none_or(|shown| {
+        let of = |key: &str| shown[key].as_u64().unwrap_or(0);
+        (stage as u64, nodes as u64) > (of("stage"), of("total"))
+    });
+    if says_more {
+        metrics.set_graph(view(parts, nodes, stage));
     }
 }
 
-/// Whether a graph has more to show than the one that is shown. The training step is the largest.
-fn is_larger(metrics: &TaskMetrics, nodes: usize, is_placed: bool) -> bool {
-    metrics.graph().is_none_or(|shown| {
-        let was_placed = shown["placed"].as_bool().unwrap_or(false);
-        let larger = shown["total"].as_u64().is_none_or(|total| nodes as u64 > total);
-        (is_placed && !was_placed) || (is_placed == was_placed && larger)
-    })
-}
-
 fn view<'a>(
-    parts: impl Iterator<Item = (&'a str, &'a GraphDef)> + Clone,
-    is_placed: bool,
+    parts: impl Iterator<Item = (&'a str, &'a GraphDef)>,
+    total: usize,
+    stage: GraphStage,
 ) -> Value {
-    let total: usize = parts.clone().map(|(_, graph)| graph.nodes.len()).sum();
     let nodes = parts.flat_map(|(task, graph)| graph.nodes.iter().map(move |n| node(task, n)));
     json!({
-        "placed": is_placed,
+        "placed": stage > GraphStage::Sent,
+        "stage": stage as u64,
         "total": total,
         "nodes": nodes.take(MOST_NODES).collect::<Vec<_>>(),
     })
@@ -73,19 +91,21 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_placed_graph_is_shown() {
+    fn the_largest_placed_graph_is_shown_until_a_step_is_repeated() {
         let metrics = TaskMetrics::new("worker", 0);
         note_graph(&metrics, &graph(1000));
         assert_eq!(metrics.graph().unwrap()["nodes"].as_array().unwrap().len(), MOST_NODES);
         let parts = [("/job:ps/task:0", graph(2)), ("/job:worker/task:0", graph(3))];
-        note_placement(&metrics, parts.iter().map(|(task, graph)| (*task, graph)));
+        note_placement(&metrics, parts.iter().map(|(task, graph)| (*task, graph)), false);
         note_graph(&metrics, &graph(2000));
         let small = graph(1);
-        note_placement(&metrics, std::iter::once(("/job:ps/task:0", &small)));
+        note_placement(&metrics, std::iter::once(("/job:ps/task:0", &small)), false);
         let shown = metrics.graph().unwrap();
         assert_eq!(
             (&shown["total"], &shown["nodes"][4]["task"]),
             (&5.into(), &"/job:worker/task:0".into())
         );
+        note_placement(&metrics, std::iter::once(("/job:ps/task:0", &small)), true);
+        assert_eq!(metrics.graph().unwrap()["total"], 1);
     }
 }

@@ -1,6 +1,6 @@
 //! A step over several tasks: registers its parts once, then runs them together.
 
-use super::graph_view::note_placement;
+use super::graph_view::{REPEATED, note_placement};
 use super::outcome::StepOutcome;
 use super::partial_run::MasterPartialRun;
 use super::peer::Peer;
@@ -17,7 +17,7 @@ use ferroflow_runtime::{
 };
 use futures_util::future::join_all;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
@@ -69,7 +69,7 @@ impl Distribute for StepPartitioner {
             parts.push(StepPart { peer, graph: Arc::new(part.graph) });
         }
         let placed = parts.iter().map(|part| (part.peer.task.as_str(), &*part.graph));
-        note_placement(&tasks.metrics, placed);
+        note_placement(&tasks.metrics, placed, false);
         // Remote parts first: their calls are on the wire while this thread computes its own part.
         parts.sort_by_key(|part| part.peer.is_here());
         let key = |name: &String| {
@@ -81,6 +81,7 @@ impl Distribute for StepPartitioner {
             parts,
             tasks: tasks.clone(),
             registered: OnceCell::new(),
+            runs: AtomicU32::new(0),
         }))
     }
 }
@@ -94,6 +95,8 @@ pub(super) struct PartitionedStep {
     pub fetches: Arc<[RendezvousKey]>,
     /// The handle of each part.
     registered: OnceCell<Vec<String>>,
+    /// How often it was run, up to the number that the dashboard asks for.
+    runs: AtomicU32,
 }
 
 /// What one task runs.
@@ -111,6 +114,7 @@ impl DistributedStep for PartitionedStep {
         scope: &InlineScope,
         done: SessionDone,
     ) {
+        self.count_run();
         let request = StepRequest {
             step_id: options.step_id.unwrap_or_else(new_step_id),
             feeds: Feeds::All(feeds),
@@ -132,6 +136,16 @@ impl DistributedStep for PartitionedStep {
 }
 
 impl PartitionedStep {
+    /// Shows the step on the dashboard when it is run often.
+    fn count_run(&self) {
+        if self.runs.load(Ordering::Relaxed) < REPEATED
+            && self.runs.fetch_add(1, Ordering::Relaxed) + 1 == REPEATED
+        {
+            let parts = self.parts.iter().map(|part| (part.peer.task.as_str(), &*part.graph));
+            note_placement(&self.tasks.metrics, parts, true);
+        }
+    }
+
     /// The handles of the parts, if they are registered.
     pub fn registered(&self) -> Option<&[String]> {
         self.registered.get().map(Vec::as_slice)
