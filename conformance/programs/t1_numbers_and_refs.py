@@ -41,18 +41,6 @@ def references(table):
         return v, tf.while_loop(lambda i, a: i < 5, body, [0, 0.0],
                                 parallel_iterations=1)
 
-    def doubled(dev):
-        v = tf.Variable([1.0, 2.0], use_resource=False)
-
-        def body(i, a):
-            with tf.control_dependencies([a]):
-                u = tf.assign(v, v * 2.0)
-            with tf.control_dependencies([u]):
-                return i + 1, tf.identity(v) + 0.0
-
-        return v, tf.while_loop(lambda i, a: i < 5, body, [0, tf.zeros([2])],
-                                parallel_iterations=1)
-
     def until(dev):
         v = tf.Variable(0, use_resource=False)
 
@@ -83,7 +71,7 @@ def references(table):
         sess.run(v.initializer)
         return [sess.run(out), sess.run(v), sess.run(out), sess.run(v)]
 
-    for build in (counted, doubled, until, chosen):
+    for build in (counted, until, chosen):
         with table.case(build.__name__):
             ffc.against_local(build, drive)
 

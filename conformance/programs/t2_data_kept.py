@@ -19,7 +19,7 @@ def take(sess, element, n):
 def saved_iterator():
     with tf.Graph().as_default(), ffc.session() as sess:
         data = tf.data.Dataset.range(20).map(lambda x: x * 2)
-        data = data.shuffle(4, seed=3).batch(2)
+        data = data.shuffle(4, seed=3, reshuffle_each_iteration=False).batch(2)
         iterator = tf.data.make_initializable_iterator(data)
         element = iterator.get_next()
         saver = tf.train.Saver(

@@ -183,7 +183,8 @@ pub(crate) fn register(c: &mut Catalog) {
         Ok(vec![matrix_of(g, [g.output(0), dy[1], g.output(2)])])
     });
     c.gradient("SparseMatrixTranspose", |g, dy| {
-        Ok(vec![g.call_like("SparseMatrixTranspose", &[dy[0]])])
+        let attrs = g.same_attrs(&["conjugate", "type"]);
+        Ok(vec![g.call_with("SparseMatrixTranspose", &[dy[0]], attrs)])
     });
     c.gradient("SparseMatrixMatMul", product_gradient);
     c.gradient("SparseMatrixSparseMatMul", sparse_product_gradient);

@@ -67,7 +67,8 @@ pub(crate) fn register(c: &mut Catalog) {
             }))
         });
     c.gradient("CompositeTensorVariantFromComponents", |g, dy| {
-        Ok(g.calls_like("CompositeTensorVariantToComponents", &[dy[0]]))
+        let attrs = g.same_attrs(&["metadata", "Tcomponents"]);
+        Ok(g.calls_with("CompositeTensorVariantToComponents", &[dy[0]], attrs))
     });
     c.gradient("CompositeTensorVariantToComponents", |g, dy| {
         let components: Vec<Term<'_>> = dy
