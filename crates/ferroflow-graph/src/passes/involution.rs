@@ -3,7 +3,7 @@
 use super::Pruned;
 use super::bypass::{bypass, resolve};
 
-/// Connects the consumers of `f(f(x))` with `x`, if the op `f` is its own inverse. [`bypass`] says
+/// Connects the consumers of `f(f(x))` with `x`, if the op `f` is its own inverse. `bypass` says
 /// which nodes stay.
 pub fn remove_involutions(step: &mut Pruned) {
     bypass(step, |graph, node, source| {
