@@ -52,7 +52,7 @@ else:
 """
 
 WORK = r"""
-import importlib, os, sys
+import importlib, os, sys, time
 import numpy as np
 tf = importlib.import_module(sys.argv[1])
 tf.disable_v2_behavior()
@@ -67,6 +67,8 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
     global_step = tf.train.get_or_create_global_step()
     w = tf.get_variable("w", initializer=0.0)
     b = tf.get_variable("b", initializer=0.0)
+    arrived = tf.get_variable("arrived", initializer=0, trainable=False)
+    arrive = tf.assign_add(arrived, 1, use_locking=True)
     x, y = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [None])
     loss = tf.reduce_mean(tf.square(w * x + b - y))
     optimizer = tf.train.GradientDescentOptimizer(0.2)
@@ -78,10 +80,14 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
     train = optimizer.minimize(loss, global_step=global_step)
 rng = np.random.RandomState(task)
 mine, last = 0, 0.0
-# A worker may end before the other begins: sessions do without the other worker.
-config = None if sync else tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % task])
+# A worker may end before the other does: sessions do without the other worker.
+config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % task])
 with tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0, hooks=hooks, config=config,
                                        stop_grace_period_secs=5) as sess:
+    # One library starts much sooner than the other, and could do all steps alone.
+    sess.run_step_fn(lambda step_context: step_context.session.run(arrive))
+    while sess.run_step_fn(lambda step_context: step_context.session.run(arrived)) < 2:
+        time.sleep(0.05)
     while not sess.should_stop() and (sync or mine < 75):
         data = rng.rand(32).astype(np.float32)
         _, last, values = sess.run([train, loss, [w, b]], {x: data, y: 2 * data + 1})
