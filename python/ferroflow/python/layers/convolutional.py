@@ -1,4 +1,4 @@
-"""Convolutions and pooling as layers."""
+"""Convolutions as layers."""
 
 from ferroflow.python.layers import base
 from ferroflow.python.ops import convolution_ops
@@ -8,7 +8,7 @@ from ferroflow.python.ops import pooling_ops
 from ferroflow.python.util.api import export
 
 
-def _tuple(value, n, what):
+def sizes_of(value, n, what):
     if isinstance(value, int):
         return (value,) * n
     value = tuple(value)
@@ -18,7 +18,7 @@ def _tuple(value, n, what):
     return value
 
 
-def _layout(data_format, n):
+def layout_of(data_format, n):
     letters = {1: "W", 2: "HW", 3: "DHW"}[n]
     if data_format == "channels_first":
         return "NC" + letters
@@ -38,11 +38,11 @@ class _Conv(base.Layer):
                          activity_regularizer=activity_regularizer, **kwargs)
         n = self._RANK
         self.filters = filters
-        self.kernel_size = _tuple(kernel_size, n, "kernel_size")
-        self.strides = _tuple(strides, n, "strides")
+        self.kernel_size = sizes_of(kernel_size, n, "kernel_size")
+        self.strides = sizes_of(strides, n, "strides")
         self.padding = padding.upper()
         self.data_format = data_format
-        self.dilation_rate = _tuple(dilation_rate, n, "dilation_rate")
+        self.dilation_rate = sizes_of(dilation_rate, n, "dilation_rate")
         self.activation = activation
         self.use_bias = use_bias
         self._kernel = dict(initializer=kernel_initializer, regularizer=kernel_regularizer,
@@ -62,7 +62,7 @@ class _Conv(base.Layer):
 
     def call(self, inputs):
         n = self._RANK
-        layout = _layout(self.data_format, n)
+        layout = layout_of(self.data_format, n)
         index = 1 if layout.startswith("NC") else n + 1
         outputs = convolution_ops._convolve(
             inputs, self.kernel, n, pooling_ops._sizes(list(self.strides), n, index, "strides"),
@@ -108,51 +108,3 @@ def _function(cls, ones):
 conv1d = export("layers.conv1d")(_function(Conv1D, 1))
 conv2d = export("layers.conv2d")(_function(Conv2D, (1, 1)))
 conv3d = export("layers.conv3d")(_function(Conv3D, (1, 1, 1)))
-
-
-class _Pooling2D(base.Layer):
-    def __init__(self, pool_size, strides, padding="valid", data_format="channels_last",
-                 name=None, **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.pool_size = _tuple(pool_size, 2, "pool_size")
-        self.strides = _tuple(pool_size if strides is None else strides, 2, "strides")
-        self.padding, self.data_format = padding.upper(), data_format
-
-    def call(self, inputs):
-        layout = _layout(self.data_format, 2)
-        first = layout.startswith("NC")
-        window = [1, 1] + list(self.pool_size) if first else [1] + list(self.pool_size) + [1]
-        strides = [1, 1] + list(self.strides) if first else [1] + list(self.strides) + [1]
-        return self._POOL(inputs, window, strides, self.padding, data_format=layout)
-
-
-@export("layers.MaxPooling2D")
-class MaxPooling2D(_Pooling2D):
-    _POOL = staticmethod(pooling_ops.max_pool)
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self._base_name = self._given_name or "max_pooling2d"
-
-
-@export("layers.AveragePooling2D")
-class AveragePooling2D(_Pooling2D):
-    _POOL = staticmethod(pooling_ops.avg_pool)
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self._base_name = self._given_name or "average_pooling2d"
-
-
-@export("layers.max_pooling2d")
-def max_pooling2d(inputs, pool_size, strides, padding="valid", data_format="channels_last",
-                  name=None):
-    return MaxPooling2D(pool_size, strides, padding=padding, data_format=data_format,
-                        name=name).apply(inputs)
-
-
-@export("layers.average_pooling2d")
-def average_pooling2d(inputs, pool_size, strides, padding="valid", data_format="channels_last",
-                      name=None):
-    return AveragePooling2D(pool_size, strides, padding=padding, data_format=data_format,
-                            name=name).apply(inputs)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ferroflow.python.framework import ops
+from ferroflow.python.framework import tensor_shape
 from ferroflow.python.layers import base
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import cond
@@ -51,6 +52,13 @@ class Dense(base.Layer):
         if self.use_bias:
             outputs = nn_ops.bias_add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
+
+    def compute_output_shape(self, input_shape):
+        shape = tensor_shape.as_shape(input_shape).with_rank_at_least(2)
+        if shape.as_list()[-1] is None:
+            raise ValueError("The last dimension of the input shape of a Dense layer should be defined. Found None. "
+                             "Received: input_shape=%s" % (shape,))
+        return shape[:-1].concatenate(self.units)
 
 
 @export("layers.dense")
