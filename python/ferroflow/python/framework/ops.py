@@ -348,7 +348,7 @@ class Graph(_ferroflow.GraphCore):
             return _ControlDependencies(self, None)
         found = []
         for item in control_inputs:
-            if hasattr(item, "_handle") and hasattr(item, "op"):
+            if (hasattr(item, "_handle") or hasattr(item, "dense_shape")) and hasattr(item, "op"):
                 item = item.op
             elif isinstance(item, (list, tuple)):
                 raise TypeError(f"Control input must be an operation or a tensor, not {item!r}")

@@ -1,0 +1,1 @@
+"""`tf.contrib.seq2seq`: decoders, helpers, attention and beam search."""
