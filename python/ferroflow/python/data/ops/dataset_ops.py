@@ -365,6 +365,68 @@ class DatasetV2(structure.Typed):
         inputs = [self._variant_tensor, structure.to_tensors(element, state), fn.captured]
         return structure.from_tensors(fn.element, ops.apply_op("ReduceDataset", name, inputs, attrs).outputs)
 
+    def unique(self, name=None):
+        return self._op("UniqueDataset", [], name=name)
+
+    def ignore_errors(self, log_warning=False, name=None):
+        return self._op("IgnoreErrorsDataset", [], {"log_warning": log_warning}, name=name)
+
+    def get_single_element(self, name=None):
+        from ferroflow.python.data.experimental import sources
+
+        return sources.get_single_element(self)
+
+    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None):
+        from ferroflow.python.data.experimental import transformations
+
+        return self.apply(transformations.group_by_window(key_func, reduce_func, window_size, window_size_func))
+
+    def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None,
+                                  padding_values=None, pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False,
+                                  name=None):
+        from ferroflow.python.data.experimental import transformations
+
+        return self.apply(transformations.bucket_by_sequence_length(
+            element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values, pad_to_bucket_boundary,
+            no_padding, drop_remainder))
+
+    def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=None, name=None):
+        from ferroflow.python.data.experimental import mixing
+
+        return self.apply(mixing.rejection_resample(class_func, target_dist, initial_dist, seed))
+
+    @staticmethod
+    def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False):
+        from ferroflow.python.data.experimental import mixing
+
+        return mixing.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
+
+    @staticmethod
+    def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True):
+        from ferroflow.python.data.experimental import mixing
+
+        return mixing.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+    @staticmethod
+    def random(seed=None, rerandomize_each_iteration=None, name=None):
+        from ferroflow.python.data.experimental import sources
+
+        return sources.RandomDataset(seed)
+
+    @staticmethod
+    def counter(start=0, step=1, dtype=dtypes.int64, name=None):
+        from ferroflow.python.data.experimental import sources
+
+        return sources.Counter(start, step, dtype)
+
+    def filter_with_legacy_function(self, predicate):
+        return self.filter(predicate)
+
+    def sparse_batch(self, batch_size, row_shape, name=None):
+        from ferroflow.python.data.experimental import transformations
+
+        return self.apply(transformations.dense_to_sparse_batch(batch_size, row_shape))
+
     def cardinality(self, name=None):
         return ops.apply_op("DatasetCardinality", name, [self._variant_tensor]).outputs[0]
 

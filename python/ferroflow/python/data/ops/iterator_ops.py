@@ -92,7 +92,9 @@ class Iterator(structure.Typed):
             return structure.from_tensors(self._element, tensors)
 
     def get_next_as_optional(self):
-        raise NotImplementedError("Iterator.get_next_as_optional is not supported")
+        from ferroflow.python.data.experimental import optional
+
+        return optional.get_next_as_optional(self)
 
     def string_handle(self, name=None):
         """A tensor with the handle for `from_string_handle`."""

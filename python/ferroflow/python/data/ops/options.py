@@ -1,5 +1,7 @@
 """Options of datasets. They are accepted and kept; the runtime makes its own choices."""
 
+import enum
+
 
 class _Bag:
     """Takes any option."""
@@ -29,3 +31,23 @@ class Options(_Bag):
 
 class ThreadingOptions(_Bag):
     pass
+
+
+class AutotuneOptions(_Bag):
+    pass
+
+
+class DistributeOptions(_Bag):
+    pass
+
+
+class OptimizationOptions(_Bag):
+    pass
+
+
+class AutoShardPolicy(enum.IntEnum):
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
