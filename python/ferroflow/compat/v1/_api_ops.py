@@ -4,6 +4,61 @@
 """
 
 NAMES = {
+    "ferroflow.python.contrib.optimizers": (
+        "contrib.opt.AdaMaxOptimizer=AdaMaxOptimizer "
+        "contrib.opt.AdamWOptimizer=AdamWOptimizer "
+        "contrib.opt.DropStaleGradientOptimizer=DropStaleGradientOptimizer "
+        "contrib.opt.LARSOptimizer=LARSOptimizer "
+        "contrib.opt.LazyAdamOptimizer=LazyAdamOptimizer "
+        "contrib.opt.MomentumWOptimizer=MomentumWOptimizer "
+        "contrib.opt.MovingAverageOptimizer=MovingAverageOptimizer "
+        "contrib.opt.NadamOptimizer=NadamOptimizer "
+        "contrib.opt.extend_with_decoupled_weight_decay=extend_with_decoupled_weight_decay"
+    ),
+    "ferroflow.python.estimator.early_stopping": (
+        "contrib.estimator.InMemoryEvaluatorHook=InMemoryEvaluatorHook "
+        "contrib.estimator.make_early_stopping_hook=make_early_stopping_hook "
+        "contrib.estimator.make_stop_at_checkpoint_step_hook=make_stop_at_checkpoint_step_hook "
+        "contrib.estimator.read_eval_metrics=read_eval_metrics "
+        "contrib.estimator.stop_if_higher_hook=stop_if_higher_hook "
+        "contrib.estimator.stop_if_lower_hook=stop_if_lower_hook "
+        "contrib.estimator.stop_if_no_decrease_hook=stop_if_no_decrease_hook "
+        "contrib.estimator.stop_if_no_increase_hook=stop_if_no_increase_hook "
+        "estimator.experimental.InMemoryEvaluatorHook=InMemoryEvaluatorHook "
+        "estimator.experimental.make_early_stopping_hook=make_early_stopping_hook "
+        "estimator.experimental.make_stop_at_checkpoint_step_hook=make_stop_at_checkpoint_step_hook "
+        "estimator.experimental.read_eval_metrics=read_eval_metrics "
+        "estimator.experimental.stop_if_higher_hook=stop_if_higher_hook "
+        "estimator.experimental.stop_if_lower_hook=stop_if_lower_hook "
+        "estimator.experimental.stop_if_no_decrease_hook=stop_if_no_decrease_hook "
+        "estimator.experimental.stop_if_no_increase_hook=stop_if_no_increase_hook"
+    ),
+    "ferroflow.python.estimator.with_heads": (
+        "contrib.estimator.BaselineEstimator=BaselineEstimator "
+        "contrib.estimator.DNNEstimator=DNNEstimator "
+        "contrib.estimator.DNNLinearCombinedEstimator=DNNLinearCombinedEstimator "
+        "contrib.estimator.LinearEstimator=LinearEstimator "
+        "contrib.estimator.add_metrics=add_metrics "
+        "contrib.estimator.binary_classification_head=binary_classification_head "
+        "contrib.estimator.clip_gradients_by_norm=clip_gradients_by_norm "
+        "contrib.estimator.logistic_regression_head=logistic_regression_head "
+        "contrib.estimator.multi_class_head=multi_class_head "
+        "contrib.estimator.multi_head=multi_head "
+        "contrib.estimator.multi_label_head=multi_label_head "
+        "contrib.estimator.poisson_regression_head=poisson_regression_head "
+        "contrib.estimator.regression_head=regression_head "
+        "estimator.BaselineEstimator=BaselineEstimator "
+        "estimator.BinaryClassHead=BinaryClassHead estimator.DNNEstimator=DNNEstimator "
+        "estimator.DNNLinearCombinedEstimator=DNNLinearCombinedEstimator "
+        "estimator.Head=Head estimator.LinearEstimator=LinearEstimator "
+        "estimator.LogisticRegressionHead=LogisticRegressionHead "
+        "estimator.MultiClassHead=MultiClassHead estimator.MultiHead=MultiHead "
+        "estimator.MultiLabelHead=MultiLabelHead "
+        "estimator.PoissonRegressionHead=PoissonRegressionHead "
+        "estimator.RegressionHead=RegressionHead estimator.add_metrics=add_metrics "
+        "estimator.classifier_parse_example_spec=classifier_parse_example_spec "
+        "estimator.regressor_parse_example_spec=regressor_parse_example_spec"
+    ),
     "ferroflow.python.framework.graph_util": (
         "graph_util.convert_variables_to_constants=convert_variables_to_constants "
         "graph_util.extract_sub_graph=extract_sub_graph "
@@ -59,10 +114,8 @@ NAMES = {
         "contrib.slim.unit_norm=unit_norm"
     ),
     "ferroflow.python.layers.convolutional": (
-        "layers.AveragePooling2D=AveragePooling2D layers.Conv1D=Conv1D layers.Conv2D=Conv2D "
-        "layers.Conv3D=Conv3D layers.MaxPooling2D=MaxPooling2D "
-        "layers.average_pooling2d=average_pooling2d layers.conv1d=conv1d "
-        "layers.conv2d=conv2d layers.conv3d=conv3d layers.max_pooling2d=max_pooling2d"
+        "layers.Conv1D=Conv1D layers.Conv2D=Conv2D layers.Conv3D=Conv3D "
+        "layers.conv1d=conv1d layers.conv2d=conv2d layers.conv3d=conv3d"
     ),
     "ferroflow.python.layers.core": (
         "layers.Dense=Dense layers.Dropout=Dropout layers.Flatten=Flatten "
@@ -71,6 +124,21 @@ NAMES = {
     "ferroflow.python.layers.normalization": (
         "layers.BatchNormalization=BatchNormalization "
         "layers.batch_normalization=batch_normalization"
+    ),
+    "ferroflow.python.layers.pooling": (
+        "layers.AveragePooling1D=AveragePooling1D layers.AveragePooling2D=AveragePooling2D "
+        "layers.AveragePooling3D=AveragePooling3D layers.MaxPooling1D=MaxPooling1D "
+        "layers.MaxPooling2D=MaxPooling2D layers.MaxPooling3D=MaxPooling3D "
+        "layers.average_pooling1d=average_pooling1d "
+        "layers.average_pooling2d=average_pooling2d "
+        "layers.average_pooling3d=average_pooling3d layers.max_pooling1d=max_pooling1d "
+        "layers.max_pooling2d=max_pooling2d layers.max_pooling3d=max_pooling3d"
+    ),
+    "ferroflow.python.layers.transposed": (
+        "layers.Conv2DTranspose=Conv2DTranspose layers.Conv3DTranspose=Conv3DTranspose "
+        "layers.SeparableConv1D=SeparableConv1D layers.SeparableConv2D=SeparableConv2D "
+        "layers.conv2d_transpose=conv2d_transpose layers.conv3d_transpose=conv3d_transpose "
+        "layers.separable_conv1d=separable_conv1d layers.separable_conv2d=separable_conv2d"
     ),
     "ferroflow.python.ops.array_ops": (
         "broadcast_dynamic_shape broadcast_static_shape concat ensure_shape expand_dims "
@@ -114,6 +182,21 @@ NAMES = {
     "ferroflow.python.ops.cond": (
         "case cond switch_case"
     ),
+    "ferroflow.python.ops.contrib_rnn_cells": (
+        "contrib.rnn.AttentionCellWrapper=AttentionCellWrapper "
+        "contrib.rnn.CoupledInputForgetGateLSTMCell=CoupledInputForgetGateLSTMCell "
+        "contrib.rnn.EmbeddingWrapper=EmbeddingWrapper "
+        "contrib.rnn.GRUBlockCell=GRUBlockCell contrib.rnn.GRUBlockCellV2=GRUBlockCell "
+        "contrib.rnn.InputProjectionWrapper=InputProjectionWrapper "
+        "contrib.rnn.LSTMBlockCell=LSTMBlockCell "
+        "contrib.rnn.LSTMBlockFusedCell=LSTMBlockFusedCell "
+        "contrib.rnn.LayerNormBasicLSTMCell=LayerNormBasicLSTMCell "
+        "contrib.rnn.OutputProjectionWrapper=OutputProjectionWrapper "
+        "contrib.rnn.TimeReversedFusedRNN=TimeReversedFusedRNN "
+        "contrib.rnn.UGRNNCell=UGRNNCell "
+        "contrib.rnn.stack_bidirectional_dynamic_rnn=stack_bidirectional_dynamic_rnn "
+        "contrib.rnn.stack_bidirectional_rnn=stack_bidirectional_rnn"
+    ),
     "ferroflow.python.ops.control_flow_ops": (
         "Assert debugging.Assert=Assert group no_op tuple=tuple_of"
     ),
@@ -132,6 +215,15 @@ NAMES = {
         "linalg.einsum=einsum manip.roll=roll math.bincount=bincount "
         "math.confusion_matrix=confusion_matrix roll sort tensor_scatter_nd_update "
         "tensor_scatter_update=tensor_scatter_nd_update"
+    ),
+    "ferroflow.python.ops.crf": (
+        "contrib.crf.crf_binary_score=crf_binary_score contrib.crf.crf_decode=crf_decode "
+        "contrib.crf.crf_log_likelihood=crf_log_likelihood "
+        "contrib.crf.crf_log_norm=crf_log_norm "
+        "contrib.crf.crf_multitag_sequence_score=crf_multitag_sequence_score "
+        "contrib.crf.crf_sequence_score=crf_sequence_score "
+        "contrib.crf.crf_unary_score=crf_unary_score "
+        "contrib.crf.viterbi_decode=viterbi_decode"
     ),
     "ferroflow.python.ops.critical_section": (
         "CriticalSection"
@@ -269,6 +361,13 @@ NAMES = {
         "uniform_unit_scaling_initializer=UniformUnitScaling "
         "variance_scaling_initializer=VarianceScaling zeros_initializer=Zeros"
     ),
+    "ferroflow.python.ops.linalg_more_ops": (
+        "linalg.adjoint=adjoint linalg.expm=matrix_exponential "
+        "linalg.lu_matrix_inverse=lu_matrix_inverse linalg.lu_reconstruct=lu_reconstruct "
+        "linalg.lu_solve=lu_solve linalg.matrix_rank=matrix_rank linalg.normalize=normalize "
+        "linalg.pinv=pinv linalg.tridiagonal_matmul=tridiagonal_matmul "
+        "linalg.tridiagonal_solve=tridiagonal_solve"
+    ),
     "ferroflow.python.ops.linalg_ops": (
         "cholesky_solve eye linalg.cholesky_solve=cholesky_solve "
         "linalg.eigh=self_adjoint_eig linalg.eigvalsh=self_adjoint_eigvals linalg.eye=eye "
@@ -346,9 +445,12 @@ NAMES = {
     "ferroflow.python.ops.nn_more_ops": (
         "dequantize fingerprint io.serialize_tensor=serialize_tensor "
         "math.bessel_i0=bessel_i0 math.bessel_i0e=bessel_i0e math.bessel_i1=bessel_i1 "
-        "math.bessel_i1e=bessel_i1e nn.atrous_conv2d_transpose=atrous_conv2d_transpose "
-        "nn.avg_pool_v2=avg_pool_v2 nn.compute_average_loss=compute_average_loss "
-        "nn.conv1d_transpose=conv1d_transpose nn.conv_transpose=conv_transpose "
+        "math.bessel_i1e=bessel_i1e math.special.bessel_i0=bessel_i0 "
+        "math.special.bessel_i0e=bessel_i0e math.special.bessel_i1=bessel_i1 "
+        "math.special.bessel_i1e=bessel_i1e "
+        "nn.atrous_conv2d_transpose=atrous_conv2d_transpose nn.avg_pool_v2=avg_pool_v2 "
+        "nn.compute_average_loss=compute_average_loss nn.conv1d_transpose=conv1d_transpose "
+        "nn.conv_transpose=conv_transpose "
         "nn.depthwise_conv2d_backprop_filter=depthwise_conv2d_backprop_filter "
         "nn.depthwise_conv2d_backprop_input=depthwise_conv2d_backprop_input "
         "nn.depthwise_conv2d_native_backprop_filter=depthwise_conv2d_backprop_filter "
@@ -595,7 +697,12 @@ NAMES = {
         "nn.learned_unigram_candidate_sampler=learned_unigram_candidate_sampler "
         "nn.log_uniform_candidate_sampler=log_uniform_candidate_sampler "
         "nn.nce_loss=nce_loss nn.sampled_softmax_loss=sampled_softmax_loss "
-        "nn.uniform_candidate_sampler=uniform_candidate_sampler"
+        "nn.uniform_candidate_sampler=uniform_candidate_sampler "
+        "random.all_candidate_sampler=all_candidate_sampler "
+        "random.fixed_unigram_candidate_sampler=fixed_unigram_candidate_sampler "
+        "random.learned_unigram_candidate_sampler=learned_unigram_candidate_sampler "
+        "random.log_uniform_candidate_sampler=log_uniform_candidate_sampler "
+        "random.uniform_candidate_sampler=uniform_candidate_sampler"
     ),
     "ferroflow.python.ops.sequence_parsing": (
         "deserialize_many_sparse io.deserialize_many_sparse=deserialize_many_sparse "
@@ -655,6 +762,19 @@ NAMES = {
         "sparse_softmax sparse_split sparse_tensor_dense_matmul sparse_tensor_to_dense "
         "sparse_to_dense sparse_transpose"
     ),
+    "ferroflow.python.ops.special_math_ops": (
+        "math.special.bessel_j0=bessel_j0 math.special.bessel_j1=bessel_j1 "
+        "math.special.bessel_k0=bessel_k0 math.special.bessel_k0e=bessel_k0e "
+        "math.special.bessel_k1=bessel_k1 math.special.bessel_k1e=bessel_k1e "
+        "math.special.bessel_y0=bessel_y0 math.special.bessel_y1=bessel_y1 "
+        "math.special.dawsn=dawsn math.special.expint=expint "
+        "math.special.fresnel_cos=fresnel_cos math.special.fresnel_sin=fresnel_sin "
+        "math.special.spence=spence random.stateless_binomial=stateless_random_binomial "
+        "random.stateless_categorical=stateless_categorical "
+        "random.stateless_gamma=stateless_random_gamma "
+        "random.stateless_parameterized_truncated_normal=stateless_parameterized_truncated_normal "
+        "random.stateless_poisson=stateless_random_poisson"
+    ),
     "ferroflow.python.ops.state_ops": (
         "assign assign_add assign_sub batch_scatter_update count_up_to "
         "is_variable_initialized scatter_add scatter_div scatter_max scatter_min "
@@ -667,8 +787,9 @@ NAMES = {
         "string_split string_to_hash_bucket string_to_number strings.join=string_join "
         "strings.length=string_length strings.reduce_join=reduce_join "
         "strings.regex_full_match=regex_full_match strings.regex_replace=regex_replace "
-        "strings.substr=substr strings.to_hash_bucket=string_to_hash_bucket "
-        "strings.to_number=string_to_number substr"
+        "strings.split=string_split_v2 strings.substr=substr "
+        "strings.to_hash_bucket=string_to_hash_bucket strings.to_number=string_to_number "
+        "substr"
     ),
     "ferroflow.python.ops.template": (
         "make_template"
@@ -699,11 +820,50 @@ NAMES = {
         "test.compute_gradient=compute_gradient "
         "test.compute_gradient_error=compute_gradient_error"
     ),
+    "ferroflow.python.seq2seq.attention": (
+        "contrib.seq2seq.AttentionMechanism=AttentionMechanism "
+        "contrib.seq2seq.BahdanauAttention=BahdanauAttention "
+        "contrib.seq2seq.BahdanauMonotonicAttention=BahdanauMonotonicAttention "
+        "contrib.seq2seq.LuongAttention=LuongAttention "
+        "contrib.seq2seq.LuongMonotonicAttention=LuongMonotonicAttention "
+        "contrib.seq2seq.hardmax=hardmax "
+        "contrib.seq2seq.monotonic_attention=monotonic_attention "
+        "contrib.seq2seq.safe_cumprod=safe_cumprod"
+    ),
+    "ferroflow.python.seq2seq.attention_wrapper": (
+        "contrib.seq2seq.AttentionWrapper=AttentionWrapper "
+        "contrib.seq2seq.AttentionWrapperState=AttentionWrapperState"
+    ),
+    "ferroflow.python.seq2seq.beam_search": (
+        "contrib.seq2seq.BeamSearchDecoder=BeamSearchDecoder "
+        "contrib.seq2seq.BeamSearchDecoderOutput=BeamSearchDecoderOutput "
+        "contrib.seq2seq.BeamSearchDecoderState=BeamSearchDecoderState "
+        "contrib.seq2seq.FinalBeamSearchDecoderOutput=FinalBeamSearchDecoderOutput "
+        "contrib.seq2seq.gather_tree=gather_tree "
+        "contrib.seq2seq.gather_tree_from_array=gather_tree_from_array "
+        "contrib.seq2seq.tile_batch=tile_batch"
+    ),
+    "ferroflow.python.seq2seq.decoder": (
+        "contrib.seq2seq.BasicDecoder=BasicDecoder "
+        "contrib.seq2seq.BasicDecoderOutput=BasicDecoderOutput "
+        "contrib.seq2seq.Decoder=Decoder contrib.seq2seq.dynamic_decode=dynamic_decode"
+    ),
+    "ferroflow.python.seq2seq.helper": (
+        "contrib.seq2seq.CustomHelper=CustomHelper "
+        "contrib.seq2seq.GreedyEmbeddingHelper=GreedyEmbeddingHelper "
+        "contrib.seq2seq.Helper=Helper contrib.seq2seq.InferenceHelper=InferenceHelper "
+        "contrib.seq2seq.SampleEmbeddingHelper=SampleEmbeddingHelper "
+        "contrib.seq2seq.ScheduledEmbeddingTrainingHelper=ScheduledEmbeddingTrainingHelper "
+        "contrib.seq2seq.ScheduledOutputTrainingHelper=ScheduledOutputTrainingHelper "
+        "contrib.seq2seq.TrainingHelper=TrainingHelper"
+    ),
     "ferroflow.python.training.learning_rate_decay": (
         "train.cosine_decay=cosine_decay train.cosine_decay_restarts=cosine_decay_restarts "
         "train.exponential_decay=exponential_decay "
         "train.inverse_time_decay=inverse_time_decay "
+        "train.linear_cosine_decay=linear_cosine_decay "
         "train.natural_exp_decay=natural_exp_decay "
+        "train.noisy_linear_cosine_decay=noisy_linear_cosine_decay "
         "train.piecewise_constant=piecewise_constant "
         "train.piecewise_constant_decay=piecewise_constant "
         "train.polynomial_decay=polynomial_decay"

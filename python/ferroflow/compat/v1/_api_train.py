@@ -75,7 +75,8 @@ NAMES = {
         "data.AUTOTUNE=AUTOTUNE data.experimental.AUTOTUNE=AUTOTUNE data.INFINITE_CARDINALITY=INFINITE "
         "data.UNKNOWN_CARDINALITY=UNKNOWN"
     ),
-    "ferroflow.python.data.ops.options": "data.Options=Options data.ThreadingOptions=ThreadingOptions",
+    "ferroflow.python.data.ops.options": "data.Options=Options data.ThreadingOptions=ThreadingOptions "
+    + _under("data.experimental", "AutotuneOptions DistributeOptions OptimizationOptions ThreadingOptions AutoShardPolicy"),
     "ferroflow.python.data.ops.iterator_ops": "data.Iterator=Iterator",
     "ferroflow.python.data.ops.readers": _under("data", "TextLineDataset TFRecordDataset FixedLengthRecordDataset"),
     "ferroflow.python.data.experimental.transformations": (
@@ -91,6 +92,27 @@ NAMES = {
             "dense_to_sparse_batch group_by_window bucket_by_sequence_length",
         )
     ),
+    "ferroflow.python.data.experimental.sources": _under(
+        "data.experimental",
+        "Counter CsvDataset RandomDataset TFRecordWriter from_list from_variant get_single_element get_structure "
+        "make_batched_features_dataset make_csv_dataset parse_example_dataset to_variant",
+    )
+    + " "
+    + _under("contrib.data", "Counter CsvDataset RandomDataset get_single_element make_batched_features_dataset make_csv_dataset"),
+    "ferroflow.python.data.experimental.mixing": _under(
+        "data.experimental",
+        "Reducer assert_cardinality choose_from_datasets copy_to_device group_by_reducer rejection_resample sample_from_datasets unique",
+    )
+    + " "
+    + _under("contrib.data", "Reducer choose_from_datasets copy_to_device group_by_reducer rejection_resample sample_from_datasets unique"),
+    "ferroflow.python.data.experimental.optional": _under("data.experimental", "Optional get_next_as_optional")
+    + " experimental.Optional=Optional "
+    + _under("contrib.data", "Optional get_next_as_optional"),
+    "ferroflow.python.data.experimental.saving": _under(
+        "data.experimental", "CheckpointInputPipelineHook make_saveable_from_iterator"
+    )
+    + " "
+    + _under("contrib.data", "CheckpointInputPipelineHook make_saveable_from_iterator"),
     "ferroflow.python.ops.lookup_ops": (
         "tables_initializer initialize_all_tables initializers.tables_initializer=tables_initializer "
         + _under(

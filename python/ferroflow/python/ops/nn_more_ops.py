@@ -137,22 +137,22 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     return math_ops.reduce_sum(loss) / math_ops.cast(size, loss.dtype)
 
 
-@export("math.bessel_i0")
+@export("math.bessel_i0", "math.special.bessel_i0")
 def bessel_i0(x, name=None):
     return gen_ops.BesselI0(x, name=name)
 
 
-@export("math.bessel_i0e")
+@export("math.bessel_i0e", "math.special.bessel_i0e")
 def bessel_i0e(x, name=None):
     return gen_ops.BesselI0e(x, name=name)
 
 
-@export("math.bessel_i1")
+@export("math.bessel_i1", "math.special.bessel_i1")
 def bessel_i1(x, name=None):
     return gen_ops.BesselI1(x, name=name)
 
 
-@export("math.bessel_i1e")
+@export("math.bessel_i1e", "math.special.bessel_i1e")
 def bessel_i1e(x, name=None):
     return gen_ops.BesselI1e(x, name=name)
 

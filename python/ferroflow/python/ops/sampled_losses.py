@@ -23,21 +23,21 @@ def _sampler(op, has_range):
     return function
 
 
-uniform_candidate_sampler = export("nn.uniform_candidate_sampler")(
+uniform_candidate_sampler = export("nn.uniform_candidate_sampler", "random.uniform_candidate_sampler")(
     _sampler("UniformCandidateSampler", True))
-log_uniform_candidate_sampler = export("nn.log_uniform_candidate_sampler")(
+log_uniform_candidate_sampler = export("nn.log_uniform_candidate_sampler", "random.log_uniform_candidate_sampler")(
     _sampler("LogUniformCandidateSampler", True))
-learned_unigram_candidate_sampler = export("nn.learned_unigram_candidate_sampler")(
+learned_unigram_candidate_sampler = export("nn.learned_unigram_candidate_sampler", "random.learned_unigram_candidate_sampler")(
     _sampler("LearnedUnigramCandidateSampler", True))
 
 
-@export("nn.all_candidate_sampler")
+@export("nn.all_candidate_sampler", "random.all_candidate_sampler")
 def all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None):
     return _sampler("AllCandidateSampler", False)(true_classes, num_true, num_sampled, unique,
                                                   None, seed, name)
 
 
-@export("nn.fixed_unigram_candidate_sampler")
+@export("nn.fixed_unigram_candidate_sampler", "random.fixed_unigram_candidate_sampler")
 def fixed_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max,
                                     vocab_file="", distortion=1.0, num_reserved_ids=0,
                                     num_shards=1, shard=0, unigrams=(), seed=None, name=None):

@@ -88,6 +88,28 @@ def string_split(source=None, sep=None, skip_empty=True, delimiter=" ", result_t
     return sparse_tensor.SparseTensor(indices, values, shape)
 
 
+@export("strings.split")
+def string_split_v2(input=None, sep=None, maxsplit=-1, result_type="SparseTensor", source=None, name=None):
+    """The words of strings, as a sparse tensor."""
+    from ferroflow.python.framework import sparse_tensor
+    input = deprecated_alias("input", input, "source", source)
+    if result_type != "SparseTensor":
+        raise NotImplementedError("tf.strings.split: only result_type='SparseTensor' is supported, not %r" % (result_type,))
+    with ops.name_scope(name, "StringSplit", [input]):
+        input = ops.convert_to_tensor(input, dtype=dtypes.string, name="input")
+        if input.get_shape().ndims == 0:
+            input = array_ops.expand_dims(input, 0)
+        if input.get_shape().ndims != 1:
+            raise NotImplementedError("tf.strings.split: the input must be a scalar or a vector, not of shape %s" %
+                                      input.get_shape())
+        sep = ops.convert_to_tensor("" if sep is None else sep, dtype=dtypes.string, name="sep")
+        indices, values, shape = gen_ops.StringSplitV2(input, sep, maxsplit)
+        indices.set_shape([None, 2])
+        values.set_shape([None])
+        shape.set_shape([2])
+        return sparse_tensor.SparseTensor(indices, values, shape)
+
+
 @export("decode_csv", "io.decode_csv")
 def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, name=None,
                na_value="", select_cols=None):

@@ -1,0 +1,1 @@
+"""Pieces of `tf.contrib` that stand for themselves."""
