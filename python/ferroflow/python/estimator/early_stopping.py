@@ -120,7 +120,7 @@ def stop_if_lower_hook(estimator, metric_name, threshold, eval_dir=None, min_ste
     return _threshold_hook(estimator, metric_name, threshold, False, eval_dir, min_steps, run_every_secs, run_every_steps)
 
 
-def _no_better_hook(estimator, metric_name, patience, higher, eval_dir, min_steps, run_every_secs, run_every_steps):
+def _no_better_hook(estimator, metric_name, most_steps, higher, eval_dir, min_steps, run_every_secs, run_every_steps):
     folder = _eval_dir(estimator, eval_dir)
 
     def should_stop():
@@ -131,9 +131,9 @@ def _no_better_hook(estimator, metric_name, patience, higher, eval_dir, min_step
             value = metrics[metric_name]
             if best is None or (value > best if higher else value < best):
                 best, best_step = value, step
-            if step - best_step >= patience:
+            if step - best_step >= most_steps:
                 logging.info('No %s in metric "%s" for %s steps, which is greater than or equal to max steps (%s) configured for '
-                             "early stopping.", "increase" if higher else "decrease", metric_name, step - best_step, patience)
+                             "early stopping.", "increase" if higher else "decrease", metric_name, step - best_step, most_steps)
                 return True
         return False
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
