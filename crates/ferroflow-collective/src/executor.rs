@@ -38,6 +38,8 @@ pub(crate) struct ScheduleJob<'a> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     lanes: Vec<Lane>,
+    /// The members that the job exchanges messages with: a few of a large group.
+    active: Vec<usize>,
     done: Vec<bool>,
     sending: Vec<usize>,
     receiving: Vec<usize>,
@@ -105,27 +107,40 @@ struct Run<'m, 'a> {
 impl Run<'_, '_> {
     fn prepare(&mut self, scratch: &mut Scratch) {
         let steps = self.job.schedule.steps();
-        scratch.lanes.resize_with(self.job.members.len().max(scratch.lanes.len()), Lane::default);
-        scratch.lanes.iter_mut().for_each(Lane::clear);
-        scratch.done.clear();
-        scratch.done.resize(steps.len(), false);
+        let Scratch { lanes, active, done, .. } = scratch;
+        active.drain(..).for_each(|member| lanes[member].clear());
+        lanes.resize_with(self.job.members.len().max(lanes.len()), Lane::default);
+        done.clear();
+        done.resize(steps.len(), false);
         for (i, step) in steps.iter().enumerate() {
-            match step.action {
-                ScheduleAction::Send { to } => scratch.lanes[to as usize].sends.push(i as u32),
-                ScheduleAction::Reduce { from } | ScheduleAction::Store { from } => {
-                    scratch.lanes[from as usize].recvs.push(i as u32);
+            let member = match step.action {
+                ScheduleAction::Send { to: member }
+                | ScheduleAction::Reduce { from: member }
+                | ScheduleAction::Store { from: member } => member as usize,
+                ScheduleAction::Finish => {
+                    self.finishes.push(i as u32);
+                    continue;
                 }
-                ScheduleAction::Finish => self.finishes.push(i as u32),
+            };
+            let lane = &mut lanes[member];
+            if lane.sends.is_empty() && lane.recvs.is_empty() {
+                active.push(member);
+            }
+            match step.action {
+                ScheduleAction::Send { .. } => lane.sends.push(i as u32),
+                _ => lane.recvs.push(i as u32),
             }
         }
+        active.sort_unstable();
         self.finishes.reverse();
         self.open = steps.len();
     }
 
     fn progress(&mut self, scratch: &mut Scratch) -> Result<bool> {
         let mut moved = false;
-        let Scratch { lanes, done, .. } = scratch;
-        for (member, lane) in lanes.iter_mut().enumerate().take(self.job.members.len()) {
+        let Scratch { lanes, active, done, .. } = scratch;
+        for &member in active.iter() {
+            let lane = &mut lanes[member];
             if lane.next_send < lane.sends.len() && !lane.full {
                 moved |= self.send(member, lane, done)?;
             }
@@ -148,9 +163,11 @@ impl Run<'_, '_> {
         // Retry full streams now and then, even if the other streams keep this rank busy.
         self.passes = self.passes.wrapping_add(1);
         if !moved || self.passes.is_multiple_of(8) {
-            for (member, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.full) {
-                lane.full = false;
-                moved |= self.send(member, lane, done)?;
+            for &member in active.iter() {
+                let lane = &mut lanes[member];
+                if std::mem::take(&mut lane.full) {
+                    moved |= self.send(member, lane, done)?;
+                }
             }
         }
         Ok(moved)
@@ -265,10 +282,11 @@ impl Run<'_, '_> {
     }
 
     fn wait(&mut self, scratch: &mut Scratch) -> Result<()> {
-        let Scratch { lanes, done, sending, receiving } = scratch;
+        let Scratch { lanes, active, done, sending, receiving } = scratch;
         sending.clear();
         receiving.clear();
-        for (member, lane) in lanes.iter().enumerate().take(self.job.members.len()) {
+        for &member in active.iter() {
+            let lane = &lanes[member];
             let rank = self.job.members[member] as usize;
             let steps = self.job.schedule.steps();
             if let Some(&i) = lane.sends.get(lane.next_send)

@@ -27,6 +27,10 @@ use std::time::{Duration, Instant};
 /// which hold slightly less than 64 KB each. A slightly larger segment would need a fifth packet.
 pub(crate) const SEGMENT: usize = 255 << 10;
 
+/// Most ranks that reduce directly in shared memory. There every rank reads from every other. More
+/// ranks exchange messages through shared memory, each with a few others.
+const MOST_DIRECT: usize = 64;
+
 /// Options of a [`Group`].
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
@@ -220,8 +224,9 @@ impl Group {
     /// Whether all hosts have the same number of ranks.
     pub fn is_homogeneous(&self) -> bool {
         let hosts = &self.sets[0].hosts;
-        let on = |host: u32| hosts.iter().filter(|&&h| h == host).count();
-        hosts.iter().all(|&h| on(h) == on(hosts[0]))
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        hosts.iter().for_each(|&host| *counts.entry(host).or_default() += 1);
+        counts.values().all(|&count| count == counts[&hosts[0]])
     }
 
     /// The name of the links: `tcp` or `shared memory`.
@@ -400,12 +405,13 @@ impl Group {
         // shared memory.
         #[cfg(target_os = "linux")]
         let shared = self.shared.is_some() && set == SetId::WORLD && self.servers == 0;
+        let few = found.members.len() <= MOST_DIRECT;
         #[cfg(not(target_os = "linux"))]
         let shared = false;
         match self.options.algorithm {
             Some(Algorithm::Shared) if !shared => {}
             Some(forced) => return forced,
-            None if shared => return Algorithm::Shared,
+            None if shared && few => return Algorithm::Shared,
             None => {}
         }
         self.model.choose(found.members.len(), found.host_count, bytes)

@@ -239,6 +239,10 @@ impl Coordinator {
     fn settle(&mut self, key: (u16, String), now: Instant) -> bool {
         let Some(waiting) = self.waiting.get(&key) else { return false };
         let members = &self.sets[usize::from(key.0)];
+        let all_present = self.joined.is_empty() && self.left.is_empty();
+        if all_present && waiting.requests.len() < members.len() {
+            return false;
+        }
         let absent = waiting.absent(members);
         // A rank that has joined takes part, without values, until it leaves.
         let takes_part = |m: &u32| self.joined.contains(m) && !self.gone.contains(m);

@@ -27,6 +27,8 @@ const HEADERS: usize = 512;
 const RING: usize = 256;
 const TAIL: usize = 128;
 const PAGE: usize = 4096;
+/// A value of ASLEEP: any rank wakes the sleeper. Higher values name the one rank that does.
+const BY_ANY: u32 = 1;
 const MAGIC: u64 = 0xFE44_F10E_5EA6_0002;
 
 /// The layout of the memory, which depends only on the number of ranks.
@@ -39,8 +41,10 @@ struct Layout {
 
 impl Layout {
     fn of(size: usize) -> Layout {
+        // Most pairs of a large group never use their ring, and untouched memory costs nothing.
         let ring = ((64 << 20) / (size * size)).clamp(64 << 10, 1 << 20);
-        Layout { size, ring: 1 << ring.ilog2(), slot: direct::segment(size) }
+        let slot = direct::segment(size).next_multiple_of(PAGE);
+        Layout { size, ring: 1 << ring.ilog2(), slot }
     }
     fn block(&self, rank: usize) -> usize {
         PAGE + rank * BLOCK
@@ -142,21 +146,29 @@ impl SharedSegment {
         let _ = futex::wake(wakeups, futex::Flags::empty(), 1);
     }
 
-    /// Wakes `rank` if it sleeps. Call it after storing the data that the rank may wait for.
+    /// Wakes `rank` if it waits for this rank. Call it after storing the data that the rank may wait
+    /// for.
     fn nudge(&self, rank: usize) {
         fence(Ordering::SeqCst);
-        if self.region.u32(self.layout.block(rank) + ASLEEP).load(Ordering::Relaxed) != 0 {
+        self.nudge_fenced(rank);
+    }
+
+    /// [`SharedSegment::nudge`] after a fence.
+    fn nudge_fenced(&self, rank: usize) {
+        let asleep = self.region.u32(self.layout.block(rank) + ASLEEP).load(Ordering::Relaxed);
+        if asleep == BY_ANY || asleep == BY_ANY + 1 + self.rank as u32 {
             self.wake_rank(rank);
         }
     }
 
     /// Sleeps until another rank wakes this one, the group fails, or `until`. Does not sleep if
-    /// `awake()` is true.
-    fn sleep(&self, until: Instant, awake: impl Fn() -> bool) -> Result<()> {
+    /// `awake()` is true. With `whom`, only that rank wakes this one: the others of a large group
+    /// would wake it in vain, each with a system call.
+    fn sleep(&self, until: Instant, whom: Option<usize>, awake: impl Fn() -> bool) -> Result<()> {
         let block = self.layout.block(self.rank);
         let (wakeups, asleep) = (self.region.u32(block + WAKEUPS), self.region.u32(block + ASLEEP));
         let seen = wakeups.load(Ordering::SeqCst);
-        asleep.store(1, Ordering::SeqCst);
+        asleep.store(whom.map_or(BY_ANY, |rank| BY_ANY + 1 + rank as u32), Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !awake() && self.failure.check().is_ok() {
             let left = until.saturating_duration_since(Instant::now());
@@ -255,7 +267,7 @@ impl Mesh for SharedRings {
 
     fn wait(&mut self, sending: &[usize], receiving: &[usize], until: Instant) -> Result<()> {
         let full = self.segment.layout.ring as u64;
-        self.segment.sleep(until, || {
+        self.segment.sleep(until, None, || {
             let room = |&to: &usize| {
                 self.state(self.rank, to).is_ok_and(|(_, head, tail)| head - tail < full)
             };

@@ -20,7 +20,7 @@ use crate::schedule::even_bounds;
 use crate::signature::{HEADER, MessageHeader, Signature};
 use ferroflow_core::{DType, Result, err};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
 /// Bytes of a segment. They are large, because each tick needs two synchronizations of all ranks,
@@ -201,13 +201,17 @@ impl SharedSegment {
 
     fn raise(&self, flag: usize, value: u64) {
         self.flag(self.rank, flag).store(value, Ordering::Release);
+        fence(Ordering::SeqCst);
         for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
-            self.nudge(rank);
+            self.nudge_fenced(rank);
         }
     }
 
     fn wait_all(&self, flag: usize, value: u64, what: Signature, deadline: Instant) -> Result<()> {
-        for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
+        // Each rank begins with the next one. If all began with the same one, that one would have to
+        // wake all others.
+        let n = self.layout.size;
+        for rank in (1..n).map(|distance| (self.rank + distance) % n) {
             let theirs = self.flag(rank, flag);
             let up = || theirs.load(Ordering::Acquire) >= value;
             let mut looks = 0;
@@ -216,7 +220,7 @@ impl SharedSegment {
                 if self.spin.pause(looks) {
                     continue;
                 }
-                self.sleep(deadline, up)?;
+                self.sleep(deadline, Some(rank), up)?;
                 if !up() && Instant::now() >= deadline {
                     return Err(err!(
                         DeadlineExceeded,
