@@ -1,7 +1,11 @@
-//! The control connections, a star around rank 0. They carry failures and the messages of the
-//! coordinator. A process that dies closes its connection, and rank 0 announces that to all others.
-//! A process that is stopped, or whose host is down, closes nothing: a peer that receives nothing
-//! sends pings, and counts the unanswered ones.
+//! The control connections, a star or a tree around rank 0. They carry failures and the messages of
+//! the coordinator. A process that dies closes its connections, and its neighbours announce that to
+//! all others. A process that is stopped, or whose host is down, closes nothing: a peer that
+//! receives nothing sends pings, and counts the unanswered ones.
+
+mod tree;
+
+pub(crate) use tree::ControlTree;
 
 use crate::failure::GroupFailure;
 use crate::wire::{FieldReader, FieldWriter, read_frame, write_frame};
@@ -19,17 +23,21 @@ use std::time::Duration;
 const FAILED: u8 = 1;
 /// First byte of a frame: the sender leaves properly.
 const LEAVE: u8 = 2;
-/// First byte of a frame: data for the inbox.
-const DATA: u8 = 3;
+/// First byte of a frame: data of rank 0 for all ranks.
+const DOWN: u8 = 3;
 /// First byte of a frame: a liveness probe.
 const PING: u8 = 4;
 /// First byte of a frame: the answer to a probe.
 const PONG: u8 = 5;
+/// First byte of a frame: a rank and its data for rank 0.
+const UP: u8 = 6;
+/// First byte of a frame: the number of a rank that has left.
+const LEFT: u8 = 7;
 
 /// Unanswered pings after which a peer counts as dead.
 const MAX_PINGS: u32 = 4;
 
-/// A message of a connected rank.
+/// A message of a rank.
 pub(crate) enum ControlMessage<'a> {
     Data(&'a [u8]),
     /// The rank leaves. This is its last message.
@@ -42,8 +50,11 @@ pub(crate) type Inbox = Box<dyn Fn(usize, ControlMessage<'_>) + Send>;
 struct Shared {
     rank: usize,
     failure: Arc<GroupFailure>,
-    /// Connections by rank. Rank 0 has one to each other rank, the others have one to rank 0.
+    tree: ControlTree,
+    /// Connections to the neighbours in the tree, by rank.
     links: Vec<Option<Mutex<SecureStream>>>,
+    /// Children that have left and receive nothing more.
+    left: Mutex<Vec<usize>>,
     inbox: Mutex<Option<Inbox>>,
     /// Messages that came before the inbox was set. `None` means that the rank has left.
     early: Mutex<Vec<(usize, Option<Vec<u8>>)>>,
@@ -51,7 +62,7 @@ struct Shared {
     liveness_timeout: Duration,
 }
 
-/// One rank's end of the star. Dropping it leaves properly.
+/// One rank's control connections. Dropping it leaves properly.
 pub(crate) struct Control {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -60,6 +71,7 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) fn start(
         rank: usize,
+        tree: ControlTree,
         links: Vec<Option<SecureStream>>,
         failure: Arc<GroupFailure>,
         liveness_timeout: Duration,
@@ -86,7 +98,9 @@ impl Control {
         let shared = Arc::new(Shared {
             rank,
             failure,
+            tree,
             links: links.into_iter().map(|l| l.map(Mutex::new)).collect(),
+            left: Mutex::new(Vec::new()),
             inbox: Mutex::new(None),
             early: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
@@ -111,16 +125,32 @@ impl Control {
         self.shared.fail(cause, None);
     }
 
-    /// Sends data to a connected rank. Data for this rank itself goes to the inbox.
-    pub(crate) fn send(&self, to: usize, data: &[u8]) -> Result<()> {
-        if to == self.shared.rank {
-            self.shared.deliver(to, ControlMessage::Data(data));
+    /// Sends data to rank 0. On rank 0 itself it goes to the inbox.
+    pub(crate) fn send_up(&self, data: &[u8]) -> Result<()> {
+        let rank = self.shared.rank;
+        let Some(parent) = self.shared.tree.parent(rank) else {
+            self.shared.deliver(rank, ControlMessage::Data(data));
             return Ok(());
-        }
+        };
+        let mut frame = FieldWriter(Vec::with_capacity(5 + data.len()));
+        frame.u8(UP).u32(rank as u32).0.extend_from_slice(data);
+        self.shared.write(parent, &frame.0)
+    }
+
+    /// Sends data from rank 0 to all other ranks. Returns the neighbours that could not be reached.
+    pub(crate) fn send_down(&self, data: &[u8]) -> Vec<(usize, Error)> {
         let mut frame = Vec::with_capacity(1 + data.len());
-        frame.push(DATA);
+        frame.push(DOWN);
         frame.extend_from_slice(data);
-        self.shared.write(to, &frame)
+        let left = self.shared.left.lock().clone();
+        let children = self.shared.tree.children(self.shared.rank);
+        let present = children.filter(|child| !left.contains(child));
+        present.filter_map(|to| Some((to, self.shared.write(to, &frame).err()?))).collect()
+    }
+
+    /// The rank through which this one reaches rank 0.
+    pub(crate) fn parent(&self) -> usize {
+        self.shared.tree.parent(self.shared.rank).unwrap_or(0)
     }
 
     /// Passes all messages to `inbox`, beginning with those that have already arrived. The control
@@ -173,18 +203,10 @@ impl Shared {
         let mut reader = LivenessReader { stream, peer, shared: self, pings: 0 };
         let lost = loop {
             match read_frame(&mut reader) {
-                Ok(Some(frame)) => match frame.split_first() {
-                    Some((&FAILED, rest)) => match read_cause(rest) {
-                        Ok(cause) => {
-                            self.fail(cause, Some(peer));
-                        }
-                        Err(e) => break e.context(format!("rank {peer}")),
-                    },
-                    Some((&DATA, rest)) => self.deliver(peer, ControlMessage::Data(rest)),
-                    Some((&PING, _)) => self.send_signal(peer, PONG),
-                    Some((&PONG, _)) => {}
-                    Some((&LEAVE, _)) => return self.deliver(peer, ControlMessage::Leave),
-                    _ => break err!(DataLoss, "rank {peer} sent an unknown control message"),
+                Ok(Some(frame)) => match self.take(peer, &frame) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(e) => break e,
                 },
                 Ok(None) => break err!(Unavailable, "rank {peer} died: its connection was closed"),
                 Err(e) => break err!(Unavailable, "rank {peer} died: {e}"),
@@ -192,6 +214,85 @@ impl Shared {
         };
         if !self.closing.load(Ordering::SeqCst) {
             self.fail(lost, Some(peer));
+        }
+    }
+
+    /// Uses a frame of a neighbour, or passes it on. False if it was the neighbour's last.
+    fn take(&self, peer: usize, frame: &[u8]) -> Result<bool> {
+        let unknown = || err!(DataLoss, "rank {peer} sent an unknown control message");
+        let is_below = self.tree.parent(peer) == Some(self.rank);
+        match frame.split_first().ok_or_else(unknown)? {
+            (&FAILED, rest) => {
+                let cause = read_cause(rest).map_err(|e| e.context(format!("rank {peer}")))?;
+                self.fail(cause, Some(peer));
+            }
+            (&DOWN, data) if !is_below => {
+                // Pass it on first: this rank may leave because of it.
+                for child in self.tree.children(self.rank) {
+                    // A child that is gone is noticed by the thread that listens to it.
+                    let _ = self.write_now(child, frame);
+                }
+                self.deliver(0, ControlMessage::Data(data));
+            }
+            (&UP, rest) if is_below => match self.tree.parent(self.rank) {
+                // A parent that is gone is noticed by the thread that listens to it.
+                Some(parent) => drop(self.write_now(parent, frame)),
+                None => {
+                    let mut fields = FieldReader(rest);
+                    let from = self.sender(peer, fields.u32()?)?;
+                    self.deliver(from, ControlMessage::Data(fields.0));
+                }
+            },
+            (&LEFT, rest) if is_below => {
+                let left = self.sender(peer, FieldReader(rest).u32()?)?;
+                self.has_left(left);
+            }
+            (&PING, _) => self.send_signal(peer, PONG),
+            (&PONG, _) => {}
+            (&LEAVE, _) => {
+                match is_below {
+                    true => {
+                        self.left.lock().push(peer);
+                        self.has_left(peer);
+                    }
+                    false => self.deliver(peer, ControlMessage::Leave),
+                }
+                return Ok(false);
+            }
+            _ => return Err(unknown()),
+        }
+        Ok(true)
+    }
+
+    /// The rank that a frame of the child `peer` names. It must be the child or below it.
+    fn sender(&self, peer: usize, named: u32) -> Result<usize> {
+        let named = named as usize;
+        let mut at = named;
+        while at != peer {
+            let above = self.tree.parent(at).filter(|_| named < self.tree.size());
+            at = above.ok_or_else(|| {
+                err!(
+                    DataLoss,
+                    "rank {peer} passed on a message of rank {named}, which is not below it"
+                )
+            })?;
+        }
+        Ok(named)
+    }
+
+    /// Tells rank 0 that a rank below this one has left. The ranks below that one cannot be reached
+    /// any more, so they count as left too.
+    fn has_left(&self, rank: usize) {
+        if let Some(parent) = self.tree.parent(self.rank) {
+            let mut frame = FieldWriter::default();
+            frame.u8(LEFT).u32(rank as u32);
+            // Ignore the error: a parent that is gone is noticed by the thread that listens to it.
+            let _ = self.write_now(parent, &frame.0);
+            return;
+        }
+        self.deliver(rank, ControlMessage::Leave);
+        for below in self.tree.below(rank) {
+            self.deliver(below, ControlMessage::Leave);
         }
     }
 
@@ -232,10 +333,15 @@ impl Shared {
     }
 
     fn write(&self, to: usize, frame: &[u8]) -> Result<()> {
+        self.write_now(to, frame)?
+            .map_err(|e| self.failure.cause_or(err!(Unavailable, "rank {to} is gone: {e}")))
+    }
+
+    /// Sends a frame, without waiting for the cause of a failure.
+    fn write_now(&self, to: usize, frame: &[u8]) -> Result<std::io::Result<()>> {
         let link = self.links.get(to).and_then(Option::as_ref);
         let link = link.ok_or_else(|| err!(Internal, "no control connection to rank {to}"))?;
-        write_frame(&mut *link.lock(), frame)
-            .map_err(|e| self.failure.cause_or(err!(Unavailable, "rank {to} is gone: {e}")))
+        Ok(write_frame(&mut *link.lock(), frame))
     }
 }
 

@@ -122,8 +122,7 @@ impl Engine {
         let coordinator = if rank == 0 {
             let (control, mailbox, stats) = (control.clone(), mailbox.clone(), stats.clone());
             let options = options.clone();
-            let work =
-                move || coordinate((size, servers), sets, options, control, mailbox, inbox, stats);
+            let work = move || coordinate(size, sets, options, control, mailbox, inbox, stats);
             Some(spawn("ff-coordinate", work)?)
         } else {
             None

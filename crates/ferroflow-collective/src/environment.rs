@@ -31,9 +31,9 @@ impl Membership {
     /// through PMIx or PMI, if the launcher offers one of them. Otherwise a Slurm job uses its
     /// first node with a port that follows from the job's number.
     ///
-    /// `FERROFLOW_TRANSPORT` selects the links: `auto`, `tcp` or `shared`. `FERROFLOW_STREAMS` is
-    /// the number of TCP connections between two ranks, from 1 to 16, for networks that limit the
-    /// speed of each connection. The value of rank 0 applies to all ranks.
+    /// `FERROFLOW_TRANSPORT` selects the links: `auto`, `tcp`, `shared` or `ucx`.
+    /// `FERROFLOW_STREAMS` is the number of TCP connections between two ranks, from 1 to 16, for
+    /// networks that limit the speed of each connection. The value of rank 0 applies to all ranks.
     ///
     /// With `FERROFLOW_VERBOSE=1`, rank 0 prints its automatic choices to standard error: the
     /// algorithms and how much is fused. It always prints a warning when a tensor waits for ranks.

@@ -4,9 +4,11 @@ mod in_process;
 #[cfg(target_os = "linux")]
 pub(crate) mod shared;
 mod tcp;
+#[cfg(target_os = "linux")]
+pub(crate) mod ucx;
 
 pub use in_process::{MeshFaults, in_process};
-pub(crate) use tcp::{Tcp, poll_until};
+pub(crate) use tcp::{Tcp, poll_until, spin};
 
 use ferroflow_core::Result;
 use std::time::Instant;

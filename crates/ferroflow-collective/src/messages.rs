@@ -404,7 +404,8 @@ fn take(me: usize, mut into: ForeignTensor, done: MessageDone, message: ArrivedM
 const LOOK: Duration = Duration::from_secs(1);
 
 fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
-    let mut greeter = match Greeter::new(listener, &shared.trust, shared.token.reveal()) {
+    let mut greeter = match Greeter::new(listener, usize::MAX, &shared.trust, shared.token.reveal())
+    {
         Ok(greeter) => greeter,
         Err(e) => return shared.fail(&e),
     };

@@ -3,17 +3,20 @@
 //!
 //! All ranks connect to rank 0 and introduce themselves. Rank 0 answers with a table of all ranks.
 //! Ranks of one host then share memory, others connect to each other when they first exchange
-//! something. The connections to rank 0 stay open for control messages.
+//! something. In small groups the connections to rank 0 stay open for control messages. In large
+//! ones they are replaced by a tree.
 
 mod connect;
 mod greeter;
 mod pairs;
+mod tree;
+mod ucx;
 
 pub(crate) use connect::{Deadline, bind};
 pub(crate) use greeter::{Greeted, Greeter};
 pub(crate) use pairs::{LazyLinks, MOST_STREAMS, check_streams};
 
-use crate::control::Control;
+use crate::control::{Control, ControlTree};
 use crate::environment::print_note;
 use crate::exchange::{LauncherStore, Meeting, meet};
 use crate::failure::GroupFailure;
@@ -23,31 +26,40 @@ use crate::wire::{FieldReader, FieldWriter, write_frame};
 use connect::{answer, bind_when_named, connect, connect_any, frame};
 use ferroflow_core::{Error, Result, bail, ensure, err};
 use ferroflow_identity::{JobToken, SecureStream, Trust, rank_role};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use tree::{TreeLinks, connect_tree};
+use ucx::{UcxAddress, UcxPlan};
 
 /// The links between ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransportChoice {
-    /// Shared memory if all ranks are on one host that allows it, TCP otherwise.
+    /// Shared memory if all ranks are on one host that allows it. Otherwise UCX if all ranks have a
+    /// device for it and need no encryption, and TCP if not.
     #[default]
     Auto,
     /// TCP.
     Tcp,
     /// Shared memory. An error if it is not possible.
     Shared,
+    /// UCX, which uses InfiniBand and RoCE. TCP if a rank has no UCX.
+    Ucx,
 }
 
 impl TransportChoice {
-    /// The choice called `auto`, `tcp` or `shared`.
+    /// The choice called `auto`, `tcp`, `shared` or `ucx`.
     pub fn from_name(name: &str) -> Result<TransportChoice> {
         match name {
             "auto" => Ok(TransportChoice::Auto),
             "tcp" => Ok(TransportChoice::Tcp),
             "shared" => Ok(TransportChoice::Shared),
-            other => bail!(InvalidArgument, "unknown transport {other:?}: use auto, tcp or shared"),
+            "ucx" => Ok(TransportChoice::Ucx),
+            other => {
+                bail!(InvalidArgument, "unknown transport {other:?}: use auto, tcp, shared or ucx")
+            }
         }
     }
 }
@@ -144,7 +156,7 @@ pub(crate) struct ConnectedRanks {
 /// The role of every process of a job in its certificate, where ranks have no fixed numbers.
 pub(crate) const MEMBER_ROLE: &str = "member";
 
-const MAGIC: u32 = 0xFE44_0C05;
+const MAGIC: u32 = 0xFE44_0C06;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 
@@ -157,6 +169,8 @@ pub(crate) struct Hello {
     host: String,
     /// Where it accepts connections of other ranks.
     address: String,
+    /// How it is reached over UCX.
+    ucx: UcxAddress,
     /// The processors that it may use.
     processors: Vec<u32>,
 }
@@ -165,7 +179,7 @@ impl Hello {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         w.u32(MAGIC).u32(self.rank as u32).u32(self.size as u32).u32(self.servers as u32);
-        w.text(&self.host).text(&self.address);
+        w.text(&self.host).text(&self.address).text(&self.ucx.to_text());
         for &processor in &self.processors {
             w.u32(processor);
         }
@@ -181,6 +195,7 @@ impl Hello {
             servers: r.u32()? as usize,
             host: r.text()?,
             address: r.text()?,
+            ucx: UcxAddress::from_text(&r.text()?)?,
             processors: Vec::new(),
         };
         while !r.is_empty() {
@@ -256,7 +271,7 @@ fn host(
 ) -> Result<ConnectedRanks> {
     let size = member.size;
     let mut links: Vec<Option<SecureStream>> = (0..size).map(|_| None).collect();
-    let mut table: Vec<Hello> = Vec::new();
+    let mut table: Vec<Hello> = Vec::with_capacity(size);
     let listener = match listener {
         _ if size == 1 => None,
         Some(bound) => {
@@ -277,13 +292,14 @@ fn host(
     let host = host_name(member);
     let servers = member.servers;
     let processors = processors::usable();
-    table.push(Hello { rank: 0, size, servers, host, address, processors });
+    let mut plan = UcxPlan::of(member);
+    let ucx = plan.address();
+    table.push(Hello { rank: 0, size, servers, host, address, ucx, processors });
     if let Some(listener) = &listener {
-        let mut greeter = Greeter::new(listener, &member.trust, &member.token)?;
+        let mut greeter = Greeter::new(listener, size, &member.trust, &member.token)?;
         while table.len() < size {
-            let missing: Vec<usize> =
-                (1..size).filter(|&r| table.iter().all(|h| h.rank != r)).collect();
             let late = || {
+                let missing: Vec<usize> = (1..size).filter(|&r| links[r].is_none()).collect();
                 err!(DeadlineExceeded, "ranks {missing:?} did not connect to {}", table[0].address)
             };
             let accepted = greeter.next(until).and_then(|a| a.ok_or_else(late));
@@ -294,7 +310,7 @@ fn host(
                     return Err(e);
                 }
             };
-            match check(&stream, &first, member, &table) {
+            match check(&stream, &first, member, &links) {
                 Ok(hello) => {
                     links[hello.rank] = Some(stream);
                     table.push(hello);
@@ -311,9 +327,10 @@ fn host(
     let one_host = table.iter().all(|h| h.host == table[0].host);
     let crowded =
         processors::crowded(table.iter().map(|h| (h.host.as_str(), h.processors.as_slice())));
+    let uses_ucx = plan.is_used(member, &table, one_host);
     #[cfg(target_os = "linux")]
     let segment = match member.transport {
-        TransportChoice::Tcp => None,
+        TransportChoice::Tcp | TransportChoice::Ucx => None,
         _ if size == 1 || !one_host => None,
         _ => crate::mesh::shared::SharedSegment::create(size, crowded, failure.clone()).ok(),
     };
@@ -325,9 +342,25 @@ fn host(
     // 0 means that the number was not given.
     let streams = member.streams.unwrap_or(0) as u8;
     welcome.u8(WELCOME).u8(u8::from(crowded)).u8(streams).text(&memory);
-    table.iter().for_each(|h| {
-        welcome.text(&h.host).text(&h.address);
-    });
+    // The name of a host is sent once, and not for each of its ranks.
+    let hosts = number_hosts(&table);
+    let mut names: Vec<&str> = Vec::new();
+    for (hello, &host) in table.iter().zip(&hosts) {
+        if host as usize == names.len() {
+            names.push(&hello.host);
+        }
+    }
+    welcome.u32(names.len() as u32);
+    for name in names {
+        welcome.text(name);
+    }
+    welcome.u8(u8::from(uses_ucx));
+    for (hello, &host) in table.iter().zip(&hosts) {
+        welcome.u32(host).text(&hello.address);
+        if uses_ucx {
+            welcome.text(&hello.ucx.to_text());
+        }
+    }
     for link in links.iter_mut().flatten() {
         write_frame(link, &welcome.0)
             .map_err(|e| crate::io_error("cannot send the table of ranks", &e))?;
@@ -343,9 +376,17 @@ fn host(
             .map_err(|e| crate::io_error("cannot send the choice of links", &e))?;
     }
     check_transport(member, all_mapped || size == 1)?;
+    let children = ControlTree::of(size).children(0);
+    for (rank, link) in links.iter_mut().enumerate() {
+        if !children.contains(&rank) {
+            *link = None;
+        }
+    }
     let met = Met {
         links,
         listener,
+        early: Vec::new(),
+        ucx: plan.filter(uses_ucx),
         table,
         streams: member.streams,
         crowded,
@@ -399,7 +440,9 @@ fn join(
     };
     let servers = member.servers;
     let (host, processors) = (host_name(member), processors::usable());
-    let hello = Hello { rank, size, servers, host, address, processors };
+    let mut plan = UcxPlan::of(member);
+    let ucx = plan.address();
+    let hello = Hello { rank, size, servers, host, address, ucx, processors };
     write_frame(&mut link, &hello.encode())
         .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
     let welcome =
@@ -415,10 +458,17 @@ fn join(
         asked => Some(check_streams(usize::from(asked))?),
     };
     let memory = r.text()?;
+    let names = r.u32()? as usize;
+    ensure!(names <= size, DataLoss, "rank 0 named {names} hosts of {size} ranks");
+    let names = (0..names).map(|_| r.text()).collect::<Result<Vec<String>>>()?;
+    let uses_ucx = r.u8()? == 1;
     let mut table = Vec::with_capacity(size);
     for rank in 0..size {
-        let (host, address) = (r.text()?, r.text()?);
-        table.push(Hello { rank, size, servers, host, address, processors: Vec::new() });
+        let (host, address) = (r.u32()? as usize, r.text()?);
+        let ucx = if uses_ucx { UcxAddress::from_text(&r.text()?)? } else { UcxAddress::Unwanted };
+        let host = names.get(host).cloned();
+        let host = host.ok_or_else(|| err!(DataLoss, "rank 0 sent no host of rank {rank}"))?;
+        table.push(Hello { rank, size, servers, host, address, ucx, processors: Vec::new() });
     }
     // Rank 0 may listen on all addresses. Use the one through which it was reached.
     table[0].address = link
@@ -442,11 +492,12 @@ fn join(
         .map_err(|e| crate::io_error("cannot send to rank 0", &e))?;
     let all_mapped = answer(&link, until)? == 1;
     check_transport(member, all_mapped)?;
-    let mut links: Vec<Option<SecureStream>> = (0..size).map(|_| None).collect();
-    links[0] = Some(link);
+    let TreeLinks { links, early } = connect_tree(member, &table, &listener, link, until)?;
     let met = Met {
         links,
         listener: Some(listener),
+        early,
+        ucx: plan.filter(uses_ucx),
         table,
         streams,
         crowded,
@@ -458,10 +509,14 @@ fn join(
 
 /// What a rank knows when all ranks have met at rank 0.
 struct Met {
-    /// The connections between rank 0 and the others, which become the control channel.
+    /// The control connections, by rank.
     links: Vec<Option<SecureStream>>,
     /// Where other ranks connect; a group of one rank has none.
     listener: Option<TcpListener>,
+    /// Connections for data that have already arrived.
+    early: Vec<Greeted>,
+    /// What carries the values, if UCX does.
+    ucx: UcxPlan,
     /// All ranks, by number.
     table: Vec<Hello>,
     streams: Option<usize>,
@@ -475,21 +530,33 @@ impl Met {
     /// Makes the mesh. All ranks make the same one, because rank 0 has decided.
     fn connected(self, member: &Membership, failure: Arc<GroupFailure>) -> Result<ConnectedRanks> {
         let hosts = number_hosts(&self.table);
-        let liveness = member.liveness_timeout;
+        let (liveness, tree) = (member.liveness_timeout, ControlTree::of(member.size));
         #[cfg(target_os = "linux")]
         if let Some(segment) = self.segment {
-            let control = Control::start(member.rank, self.links, failure.clone(), liveness)?;
+            let control = Control::start(member.rank, tree, self.links, failure.clone(), liveness)?;
             let shared = Some(segment.clone());
             let mesh = Box::new(crate::mesh::shared::SharedRings::new(segment, member.rank));
             return Ok(ConnectedRanks { mesh, shared, control, failure, hosts });
         }
+        if let Some(mesh) = self.ucx.mesh(member.rank, &self.table, &failure, self.crowded)? {
+            let control = Control::start(member.rank, tree, self.links, failure.clone(), liveness)?;
+            return Ok(ConnectedRanks {
+                mesh,
+                #[cfg(target_os = "linux")]
+                shared: None,
+                control,
+                failure,
+                hosts,
+            });
+        }
         let lazy = match self.listener {
             Some(listener) => {
-                Some(LazyLinks::start(member, self.streams, listener, self.table, &failure)?)
+                let (streams, early) = (self.streams, self.early);
+                Some(LazyLinks::start(member, streams, listener, early, self.table, &failure)?)
             }
             None => None,
         };
-        let control = Control::start(member.rank, self.links, failure.clone(), liveness)?;
+        let control = Control::start(member.rank, tree, self.links, failure.clone(), liveness)?;
         let mesh = Box::new(Tcp::lazy(member.size, lazy, failure.clone(), self.crowded));
         Ok(ConnectedRanks {
             mesh,
@@ -516,7 +583,7 @@ fn check(
     stream: &SecureStream,
     first: &[u8],
     member: &Membership,
-    table: &[Hello],
+    links: &[Option<SecureStream>],
 ) -> Result<Hello> {
     let hello = Hello::decode(first)?;
     ensure!(
@@ -543,7 +610,7 @@ fn check(
         member.servers
     );
     ensure!(
-        hello.rank < member.size && table.iter().all(|h| h.rank != hello.rank),
+        hello.rank > 0 && links.get(hello.rank).is_some_and(Option::is_none),
         AlreadyExists,
         "rank {} is already connected or outside of the group",
         hello.rank
@@ -569,14 +636,13 @@ fn host_name(member: &Membership) -> String {
     format!("{} {} {}", boot.trim(), space("pid").display(), space("net").display())
 }
 
+/// The host of each rank, numbered in the order of their first ranks.
 fn number_hosts(table: &[Hello]) -> Vec<u32> {
-    let first = |host: &str| table.iter().position(|h| h.host == host).unwrap_or(0);
-    let mut order: Vec<usize> = table.iter().map(|h| first(&h.host)).collect();
-    let firsts = {
-        let mut f = order.clone();
-        f.sort_unstable();
-        f.dedup();
-        f
-    };
-    order.iter_mut().map(|o| firsts.iter().position(|f| f == o).unwrap_or(0) as u32).collect()
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut all = Vec::with_capacity(table.len());
+    for hello in table {
+        let next = numbers.len() as u32;
+        all.push(*numbers.entry(&hello.host).or_insert(next));
+    }
+    all
 }

@@ -150,7 +150,7 @@ fn accept_workers(
     events: &Sender<DriverEvent>,
     stopping: &AtomicBool,
 ) {
-    let mut greeter = match Greeter::new(listener, trust, token) {
+    let mut greeter = match Greeter::new(listener, usize::MAX, trust, token) {
         Ok(greeter) => greeter,
         Err(e) => return tracing::warn!("the driver cannot accept connections: {e}"),
     };

@@ -31,7 +31,7 @@ pub(super) enum CoordinatorEvent {
 const AHEAD: usize = 2;
 
 pub(super) fn coordinate(
-    (size, servers): (usize, usize),
+    size: usize,
     sets: Vec<Vec<u32>>,
     options: EngineOptions,
     control: Arc<Control>,
@@ -40,7 +40,6 @@ pub(super) fn coordinate(
     stats: Arc<Mutex<EngineStats>>,
 ) {
     let mut thread = Thread {
-        processes: size + servers,
         gone: Vec::new(),
         coordinator: Coordinator::new(size, sets),
         tuner: Tuner::new(),
@@ -60,9 +59,7 @@ pub(super) fn coordinate(
 }
 
 struct Thread {
-    /// The number of ranks and servers.
-    processes: usize,
-    /// Ranks that closed their connection and receive nothing more.
+    /// Ranks that closed their connections and receive nothing more.
     gone: Vec<u32>,
     coordinator: Coordinator,
     tuner: Tuner,
@@ -186,14 +183,10 @@ impl Thread {
             return Ok(());
         }
         for bytes in decisions.chunks(IN_A_FRAME).map(Decision::encode_all) {
-            for rank in 1..self.processes {
-                if self.gone.contains(&(rank as u32)) {
-                    continue;
-                }
-                match self.control.send(rank, &bytes) {
-                    // A rank that has left may close its connection at any time.
-                    Err(_) if self.coordinator.has_left(rank as u32) => {}
-                    sent => sent?,
+            for (rank, e) in self.control.send_down(&bytes) {
+                // A rank that has left may close its connection at any time.
+                if !self.coordinator.has_left(rank as u32) && !self.gone.contains(&(rank as u32)) {
+                    return Err(e);
                 }
             }
         }

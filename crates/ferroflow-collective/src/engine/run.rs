@@ -103,7 +103,7 @@ impl Runner {
         let mut shutdown_timeout: Option<Instant> = None;
         if self.group.rank() > 0 {
             let sets = self.group.sets().split_off(1);
-            self.control.send(0, &RankMessage::encode_all(&[RankMessage::Sets(sets)]))?;
+            self.control.send_up(&RankMessage::encode_all(&[RankMessage::Sets(sets)]))?;
         }
         loop {
             let mut state = mailbox.state.lock();
@@ -146,7 +146,7 @@ impl Runner {
                 messages.push(RankMessage::Leave);
             }
             for messages in messages.chunks(IN_A_FRAME) {
-                self.control.send(0, &RankMessage::encode_all(messages))?;
+                self.control.send_up(&RankMessage::encode_all(messages))?;
             }
             for (arrived, decision) in decisions {
                 match decision {
@@ -156,7 +156,13 @@ impl Runner {
                         return Ok(());
                     }
                     Decision::Closed => {
-                        return Err(err!(Unavailable, "rank 0, the coordinator, has left"));
+                        return Err(match self.control.parent() {
+                            0 => err!(Unavailable, "rank 0, the coordinator, has left"),
+                            parent => err!(
+                                Unavailable,
+                                "rank {parent}, which passes decisions on to this rank, has left"
+                            ),
+                        });
                     }
                     _ => {}
                 }

@@ -37,10 +37,7 @@ impl Tcp {
         let place = self.peers.get_mut(rank).ok_or_else(missing)?;
         if place.is_none() {
             let lazy = self.lazy.as_ref().ok_or_else(missing)?;
-            let opened = lazy.take(rank).map_err(|e| match self.failure.check() {
-                Err(cause) => cause,
-                Ok(()) => e,
-            })?;
+            let opened = lazy.take(rank).map_err(|e| self.failure.cause_or(e))?;
             if let Some(streams) = opened {
                 let striped = Striped::secure(streams)
                     .map_err(|e| crate::io_error("cannot set up a connection between ranks", &e))?;
@@ -102,8 +99,8 @@ impl Mesh for Tcp {
     }
 }
 
-/// A look is a system call of about half a microsecond.
-fn spin(crowded: bool) -> Spin {
+/// The spin policy for looks that are system calls of about half a microsecond.
+pub(crate) fn spin(crowded: bool) -> Spin {
     match crowded {
         true => Spin::counted(100, 0),
         false => Spin::counted(600, 20),

@@ -15,9 +15,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Connections that may greet at a time. One more closes the oldest: a process of the job needs
-/// milliseconds, so those that stay are silent.
-const MOST_GREETING: usize = 64;
+/// Connections that may greet at a time, in a group of so many processes. One more closes the
+/// oldest: a process of the job needs milliseconds, so those that stay are silent. All processes of
+/// a group may come at the same time.
+fn most_greeting(size: usize) -> usize {
+    size.clamp(64, 1024)
+}
+
+/// Connections that wait until they are accepted. The kernel lowers it to what it allows. Where more
+/// arrive at a time, the kernel drops them, and they try again after a second.
+const BACKLOG: i32 = 4096;
+
 /// How long a connection may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
 /// Most bytes of a first message.
@@ -35,6 +43,7 @@ pub(crate) struct Greeter<'a> {
     trust: Trust,
     token: JobToken,
     greeting: VecDeque<Greeting>,
+    most: usize,
     to: Sender<Option<Greeted>>,
     arrived: Receiver<Option<Greeted>>,
     /// Readable when a connection has greeted or was refused.
@@ -47,7 +56,15 @@ struct Greeting {
 }
 
 impl<'a> Greeter<'a> {
-    pub fn new(listener: &'a TcpListener, trust: &Trust, token: &str) -> Result<Greeter<'a>> {
+    /// Greets connections of a group with at most `size` processes.
+    pub fn new(
+        listener: &'a TcpListener,
+        size: usize,
+        trust: &Trust,
+        token: &str,
+    ) -> Result<Greeter<'a>> {
+        // Ignore the error: the listener keeps the backlog that it has.
+        let _ = rustix::net::listen(listener, BACKLOG);
         let (to, arrived) = channel();
         let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| err!(Internal, "cannot make an event: {e}"))?;
@@ -56,6 +73,7 @@ impl<'a> Greeter<'a> {
             trust: trust.clone(),
             token: JobToken::new(token),
             greeting: VecDeque::new(),
+            most: most_greeting(size),
             to,
             arrived,
             changed: Arc::new(changed),
@@ -122,7 +140,7 @@ impl<'a> Greeter<'a> {
 
     fn greet(&mut self, tcp: TcpStream) {
         self.greeting.retain(|greeting| !greeting.is_over.load(Ordering::Acquire));
-        if self.greeting.len() >= MOST_GREETING
+        if self.greeting.len() >= self.most
             && let Some(oldest) = self.greeting.pop_front()
         {
             let _ = oldest.tcp.shutdown(Shutdown::Both);

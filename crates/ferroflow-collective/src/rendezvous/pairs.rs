@@ -47,21 +47,24 @@ pub(crate) fn check_streams(streams: usize) -> Result<usize> {
 }
 
 /// The first message on a connection to a lower rank.
-struct Call {
-    from: usize,
-    to: usize,
-    /// The number of the connection.
-    stream: usize,
+pub(super) struct Call {
+    pub from: usize,
+    pub to: usize,
+    /// The number of the connection, or [`Call::CONTROL`].
+    pub stream: usize,
 }
 
 impl Call {
-    fn encode(&self) -> Vec<u8> {
+    /// The connection carries control messages.
+    pub const CONTROL: usize = u32::MAX as usize;
+
+    pub fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         w.u32(MAGIC).u32(self.from as u32).u32(self.to as u32).u32(self.stream as u32);
         w.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<Call> {
+    pub fn decode(bytes: &[u8]) -> Result<Call> {
         let mut r = FieldReader(bytes);
         ensure!(r.u32()? == MAGIC, DataLoss, "the peer is not a rank of this version of Ferroflow");
         let (from, to, stream) = (r.u32()? as usize, r.u32()? as usize, r.u32()? as usize);
@@ -93,11 +96,12 @@ struct Arrived {
 }
 
 impl LazyLinks {
-    /// Starts to accept connections of higher ranks.
+    /// Starts to accept connections of higher ranks. `early` have already arrived.
     pub(super) fn start(
         member: &Membership,
         asked: Option<usize>,
         listener: TcpListener,
+        early: Vec<Greeted>,
         table: Vec<Hello>,
         failure: &GroupFailure,
     ) -> Result<LazyLinks> {
@@ -121,19 +125,19 @@ impl LazyLinks {
         };
         // The highest rank is never called.
         if member.rank + 1 < member.size {
-            links.accepting = Some(links.accept(listener)?);
+            links.accepting = Some(links.accept(listener, early)?);
         }
         Ok(links)
     }
 
-    fn accept(&self, listener: TcpListener) -> Result<JoinHandle<()>> {
+    fn accept(&self, listener: TcpListener, early: Vec<Greeted>) -> Result<JoinHandle<()>> {
         let (member, arrived, stop) =
             (self.member.clone(), self.arrived.clone(), self.stop.clone());
         let counts: Vec<usize> = (0..self.table.len()).map(|rank| self.streams(rank)).collect();
+        early.into_iter().for_each(|greeted| arrived.add(&member, &counts, greeted));
         let work = move || {
-            let Ok(mut greeter) = Greeter::new(&listener, &member.trust, &member.token) else {
-                return;
-            };
+            let greeter = Greeter::new(&listener, counts.len(), &member.trust, &member.token);
+            let Ok(mut greeter) = greeter else { return };
             while !stop.load(Ordering::SeqCst) {
                 match greeter.next_or(&arrived.stopping) {
                     Ok(Some(greeted)) => arrived.add(&member, &counts, greeted),
