@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-mod args;
+pub(crate) mod args;
 mod bincount;
 mod bounds;
 mod broadcast;

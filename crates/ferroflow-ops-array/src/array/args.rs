@@ -93,3 +93,38 @@ pub(crate) fn joined_partial(parts: &[Option<&[Option<usize>]>]) -> PartialShape
     }
     PartialShape::new(dims)
 }
+
+/// Checks that a static shape has this rank, if its rank is known.
+pub(crate) fn require_rank(shape: &PartialShape, rank: usize) -> Result<()> {
+    match shape.rank() {
+        Some(found) if found != rank => {
+            bail!(InvalidArgument, "Shape must be rank {rank} but is rank {found}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a static shape begins with another one, as far as both are known.
+pub(crate) fn require_prefix(shape: &PartialShape, prefix: &PartialShape) -> Result<()> {
+    let (Some(dims), Some(wanted)) = (shape.dims(), prefix.dims()) else { return Ok(()) };
+    ensure!(
+        wanted.len() <= dims.len(),
+        InvalidArgument,
+        "Shape must be at least rank {} but is rank {}",
+        wanted.len(),
+        dims.len()
+    );
+    PartialShape::new(dims[..wanted.len()].iter().copied()).merge(prefix).map(|_| ())
+}
+
+/// A dimension that scalar input `i` gives, if it is a constant.
+pub(crate) fn scalar_dim(c: &ShapeCtx<'_>, i: usize) -> Result<Option<usize>> {
+    require_rank(&c.input(i), 0)?;
+    let Some(&n) = c.constant_ints(i).as_deref().and_then(|n| n.first()) else { return Ok(None) };
+    ensure!(
+        n >= 0,
+        InvalidArgument,
+        "Dimension size, given by scalar input {i}, must be non-negative but is {n}"
+    );
+    Ok(usize::try_from(n).ok())
+}

@@ -1,6 +1,6 @@
 //! Fill, ZerosLike, OnesLike, Empty: tensors whose elements do not depend on an input's elements.
 
-use super::args::to_shape;
+use super::args::{require_rank, to_shape};
 use super::walk;
 use crate::prelude::*;
 use ferroflow_core::Variant;
@@ -119,10 +119,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("index_type: {int32, int64} = DT_INT32")
         .shape(|c| {
-            // A scalar means a vector with one dimension.
-            if c.input(0).rank() == Some(0) {
-                return Ok(vec![PartialShape::of_rank(1)]);
-            }
+            require_rank(&c.input(0), 1)?;
+            require_rank(&c.input(1), 0)?;
             shape::from_input_0(c)
         })
         .anywhere()

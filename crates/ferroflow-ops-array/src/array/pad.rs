@@ -1,5 +1,6 @@
 //! Pad, PadV2, MirrorPad, MirrorPadGrad.
 
+use super::args::require_rank;
 use super::segments::{self, Segment};
 use super::walk::{self, Walk};
 use crate::prelude::*;
@@ -74,6 +75,12 @@ fn resized(
     dim: fn(usize, usize, usize) -> Option<usize>,
 ) -> Result<Vec<PartialShape>> {
     let (input, paddings) = (c.input(0), c.constant_ints(1));
+    PartialShape::new([None, Some(2)]).merge(&c.input(1))?;
+    if let Some(rank) = c.input(1).dim(0) {
+        require_rank(&input, rank)?;
+    }
+    let negative = paddings.iter().flatten().any(|p| *p < 0);
+    ensure!(!negative, InvalidArgument, "Paddings must be non-negative");
     let Some(rank) = input.rank().or(c.input(1).dim(0)).filter(|&r| r <= 254) else {
         return shape::unknown(c);
     };

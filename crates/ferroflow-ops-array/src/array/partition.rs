@@ -1,6 +1,6 @@
 //! DynamicPartition and DynamicStitch.
 
-use super::args::{joined, joined_partial, position};
+use super::args::{joined, joined_partial, position, require_prefix};
 use super::gather::{Plan, gather};
 use super::walk::by_width;
 use crate::prelude::*;
@@ -45,15 +45,10 @@ fn dynamic_partition(ctx: &mut Ctx<'_>) -> Result<()> {
 
 fn partition_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let (data, partitions) = (c.input(0), c.input(1));
+    require_prefix(&data, &partitions)?;
     let (Some(d), Some(outer)) = (data.dims(), partitions.rank()) else {
         return shape::unknown(c);
     };
-    ensure!(
-        outer <= d.len(),
-        InvalidArgument,
-        "data.shape must start with partitions.shape, got data.shape = {data}, partitions.shape = \
-         {partitions}"
-    );
     Ok(vec![joined_partial(&[Some(&[None]), Some(&d[outer..])]); c.outputs])
 }
 
@@ -120,12 +115,8 @@ fn stitch_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let mut rest = PartialShape::unknown();
     for i in 0..n {
         let (indices, data) = (c.input(i), c.input(n + i));
+        require_prefix(&data, &indices)?;
         let (Some(depth), Some(dims)) = (indices.rank(), data.dims()) else { continue };
-        ensure!(
-            depth <= dims.len(),
-            InvalidArgument,
-            "data[{i}].shape = {data} does not start with indices[{i}].shape = {indices}"
-        );
         rest = rest.merge(&PartialShape::new(dims[depth..].iter().copied()))?;
     }
     let all: Option<Vec<Vec<i64>>> = (0..n).map(|i| c.constant_ints(i)).collect();

@@ -1,5 +1,6 @@
 //! Range and LinSpace.
 
+use super::args::require_rank;
 use crate::prelude::*;
 
 /// Number types for ranges.
@@ -83,15 +84,21 @@ fn range<T: Step>(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn range_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    fn of<T: Step>(c: &ShapeCtx<'_>) -> Option<usize> {
+    fn of<T: Step>(c: &ShapeCtx<'_>) -> Result<Option<usize>> {
         let arg = |i| c.constant(i).and_then(|t| t.scalar_value::<T>().ok());
-        usize::try_from(len(arg(0)?, arg(1)?, arg(2)?).ok()?).ok()
+        let (Some(start), Some(limit), Some(delta)) = (arg(0), arg(1), arg(2)) else {
+            return Ok(None);
+        };
+        Ok(usize::try_from(len(start, limit, delta)?).ok())
+    }
+    for i in 0..3 {
+        require_rank(&c.input(i), 0)?;
     }
     let n = match c.attrs.dtype("Tidx")? {
-        DType::Int32 => of::<i32>(c),
-        DType::Int64 => of::<i64>(c),
-        DType::Float => of::<f32>(c),
-        DType::Double => of::<f64>(c),
+        DType::Int32 => of::<i32>(c)?,
+        DType::Int64 => of::<i64>(c)?,
+        DType::Float => of::<f32>(c)?,
+        DType::Double => of::<f64>(c)?,
         _ => None,
     };
     Ok(vec![PartialShape::new([n])])

@@ -186,6 +186,14 @@ fn squeeze_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
         return Ok(vec![PartialShape::new(dims.iter().filter(|d| **d != Some(1)).copied())]);
     }
     let drop = squeezed(&axes, dims.len())?;
+    for (i, dim) in dims.iter().enumerate() {
+        if let Some(size) = dim.filter(|&size| drop[i] && size != 1) {
+            bail!(
+                InvalidArgument,
+                "Can not squeeze dim[{i}], expected a dimension of 1, got {size}"
+            );
+        }
+    }
     let kept = dims.iter().zip(drop).filter(|(_, drop)| !drop).map(|(d, _)| *d);
     Ok(vec![PartialShape::new(kept)])
 }

@@ -1,6 +1,6 @@
 //! Reverse, ReverseV2, ReverseSequence, Roll.
 
-use super::args::resolve_axis;
+use super::args::{require_rank, resolve_axis, with_partial_dim};
 use super::segments::{self, Segment};
 use crate::prelude::*;
 
@@ -160,6 +160,41 @@ fn roll(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
+fn reverse_v2_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    require_rank(&c.input(1), 1)?;
+    if let (Some(rank), Some(axes)) = (c.input(0).rank(), c.constant_ints(1)) {
+        let mut seen = vec![false; rank];
+        for (i, &axis) in axes.iter().enumerate() {
+            let Some(at) = resolve_axis(axis, rank) else {
+                bail!(
+                    InvalidArgument,
+                    "'axis'[{i}] = {axis} is out of valid range [0, {}",
+                    rank as i64 - 1
+                );
+            };
+            ensure!(!seen[at], InvalidArgument, "axis {at} specified more than once.");
+            seen[at] = true;
+        }
+    }
+    shape::same_as_input(c)
+}
+
+fn reverse_sequence_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    let (input, lengths) = (c.input(0), c.input(1));
+    require_rank(&lengths, 1)?;
+    let Some(dims) = input.dims() else { return shape::same_as_input(c) };
+    let axis = |name: &str| {
+        let dim = c.attrs.int(name)?;
+        usize::try_from(dim).ok().filter(|d| *d < dims.len()).ok_or_else(|| {
+            err!(InvalidArgument, "{name} must be < input rank: {dim} vs. {}", dims.len())
+        })
+    };
+    let batch = axis("batch_dim")?;
+    axis("seq_dim")?;
+    let size = PartialShape::new([dims[batch]]).merge(&lengths)?.dim(0);
+    Ok(vec![with_partial_dim(&input, batch, size)])
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Reverse")
         .doc("Turns the marked axes of a tensor round.")
@@ -178,7 +213,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("Tidx: {int32, int64} = DT_INT32")
         .attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}")
-        .shape(shape::same_as_input)
+        .shape(reverse_v2_shape)
         .anywhere()
         .host_inputs(&["axis"])
         .cpu_fn(reverse_v2);
@@ -191,7 +226,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("batch_dim: int = 0")
         .attr("T: type")
         .attr("Tlen: {int32, int64} = DT_INT64")
-        .shape(shape::same_as_input)
+        .shape(reverse_sequence_shape)
         .cpu(reverse_sequence);
     c.op("Roll")
         .doc("Shifts elements along axes; what falls off one end comes back at the other.")

@@ -1,5 +1,6 @@
 //! Slice.
 
+use super::args::require_rank;
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
@@ -66,20 +67,37 @@ fn slice(ctx: &mut Ctx<'_>) -> Result<()> {
 
 fn slice_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let input = c.input(0);
-    let rank = input.rank().or(c.input(1).dim(0)).or(c.input(2).dim(0));
+    require_rank(&c.input(1), 1)?;
+    require_rank(&c.input(2), 1)?;
+    let given = c.input(1).merge(&c.input(2))?.dim(0);
+    if let Some(rank) = given {
+        require_rank(&input, rank)?;
+    }
+    let rank = input.rank().or(given);
     let (begin, size) = (c.constant_ints(1), c.constant_ints(2));
     let Some(rank) = rank.filter(|&r| r <= 254) else { return shape::unknown(c) };
     let Some(size) = size.filter(|s| s.len() == rank) else {
         return Ok(vec![PartialShape::of_rank(rank)]);
     };
-    let dim = |i: usize| match size[i] {
-        -1 => {
-            let from = usize::try_from(*begin.as_ref()?.get(i)?).ok()?;
-            input.dim(i)?.checked_sub(from)
-        }
-        s => usize::try_from(s).ok(),
-    };
-    Ok(vec![PartialShape::new((0..rank).map(dim))])
+    let mut dims = Vec::with_capacity(rank);
+    for (i, &wanted) in size.iter().enumerate() {
+        ensure!(wanted >= -1, InvalidArgument, "Dimension {wanted} must be >= -1");
+        let from = begin.as_ref().and_then(|b| usize::try_from(*b.get(i)?).ok());
+        dims.push(match (usize::try_from(wanted), from, input.dim(i)) {
+            (Ok(wanted), ..) => Some(wanted),
+            (Err(_), Some(from), Some(dim)) => {
+                let Some(rest) = dim.checked_sub(from) else {
+                    bail!(
+                        InvalidArgument,
+                        "Negative dimension size caused by subtracting {from} from {dim}"
+                    );
+                };
+                Some(rest)
+            }
+            _ => None,
+        });
+    }
+    Ok(vec![PartialShape::new(dims)])
 }
 
 pub(crate) fn register(c: &mut Catalog) {

@@ -196,6 +196,17 @@ fn convert_shape(
     to: To,
 ) -> Result<Vec<PartialShape>> {
     let Some(rank) = c.input(0).rank() else { return shape::unknown(c) };
+    if let Some(block) = &block {
+        let positive = block.iter().all(|&b| b >= 1);
+        ensure!(positive, InvalidArgument, "block_shape {block:?} must be positive");
+        ensure!(
+            rank > block.len(),
+            InvalidArgument,
+            "Shape must be at least rank {} but is rank {rank}",
+            block.len() + 1
+        );
+        PartialShape::new([Some(block.len()), Some(2)]).merge(&c.input(edges))?;
+    }
     let (Some(known), Some(block), Some(edges)) =
         (c.input(0).known(), block, c.constant_ints(edges))
     else {

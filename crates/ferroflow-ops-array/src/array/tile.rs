@@ -1,5 +1,6 @@
 //! Tile and TileGrad.
 
+use super::args::require_rank;
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
@@ -49,6 +50,10 @@ fn tile(ctx: &mut Ctx<'_>) -> Result<()> {
 /// Dimension `i` of the output, given the input's dimension and the number of repeats.
 fn tiled(c: &ShapeCtx<'_>, dim: fn(usize, usize) -> Option<usize>) -> Result<Vec<PartialShape>> {
     let (input, times) = (c.input(0), c.constant_ints(1));
+    require_rank(&c.input(1), 1)?;
+    if let Some(rank) = c.input(1).dim(0) {
+        require_rank(&input, rank)?;
+    }
     let Some(rank) = input.rank().or(c.input(1).dim(0)).filter(|&r| r <= 254) else {
         return shape::unknown(c);
     };

@@ -1,6 +1,6 @@
 //! TopK, NthElement, InTopK: the largest elements of rows.
 
-use super::args::{index_tensor, with_dim, with_partial_dim};
+use super::args::{index_tensor, require_rank, scalar_dim, with_dim, with_partial_dim};
 use crate::prelude::*;
 use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, length};
 use ferroflow_op_kit::parallel::for_rows2;
@@ -175,6 +175,13 @@ fn top_k_shape(c: &ShapeCtx<'_>, k: Option<i64>) -> Result<Vec<PartialShape>> {
     let Some(rank) = input.rank() else { return shape::unknown(c) };
     ensure!(rank >= 1, InvalidArgument, "Shape must be at least rank 1 but is rank 0");
     let k = k.and_then(|k| usize::try_from(k).ok());
+    if let (Some(k), Some(last)) = (k, input.dim(rank - 1)) {
+        ensure!(
+            last >= k,
+            InvalidArgument,
+            "input must have last dimension >= k = {k} but is {last}"
+        );
+    }
     Ok(vec![with_partial_dim(&input, rank - 1, k); c.outputs])
 }
 
@@ -242,7 +249,11 @@ fn in_top_k(attr: Option<i64>) -> impl Kernel {
 }
 
 fn in_top_k_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    Ok(vec![PartialShape::new([c.input(1).dim(0).or(c.input(0).dim(0))])])
+    let (predictions, targets) = (c.input(0), c.input(1));
+    require_rank(&predictions, 2)?;
+    require_rank(&targets, 1)?;
+    let rows = PartialShape::new([predictions.dim(0)]).merge(&targets)?;
+    Ok(vec![rows])
 }
 
 /// Moves the gradients of the picked elements back to their positions in each row.
@@ -291,7 +302,10 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tk: {int16, int32, int64} = DT_INT32")
         .attr("index_type: {int16, int32, int64} = DT_INT32")
         .expensive()
-        .shape(|c| top_k_shape(c, c.constant_ints(1).and_then(|k| k.first().copied())))
+        .shape(|c| {
+            let k = scalar_dim(c, 1)?;
+            top_k_shape(c, k.and_then(|k| i64::try_from(k).ok()))
+        })
         .gpu(ON_GPU_V2, |init| top_k_on_device(init, None, init.dtype("index_type")?))
         .host_inputs(&["k"])
         .cpu(per_dtype!(REAL, init, T => top_k::<T>(None, init.dtype("index_type")?)));
@@ -308,7 +322,12 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("aggregate_to_topk: bool = true")
         .attr("T: {half, bfloat16, float}")
         .expensive()
-        .shape(|c| top_k_shape(c, Some(c.attrs.int("k")?)))
+        .shape(|c| {
+            let (input, k) = (c.input(0), usize::try_from(c.attrs.int("k")?).ok());
+            let Some(rank) = input.rank() else { return shape::unknown(c) };
+            ensure!(rank >= 1, InvalidArgument, "Shape must be at least rank 1 but is rank 0");
+            Ok(vec![with_partial_dim(&input, rank - 1, k); c.outputs])
+        })
         .cpu(approx_top_k);
     c.op("NthElement")
         .doc("The element of each row that would be number `n` if the row were sorted.")

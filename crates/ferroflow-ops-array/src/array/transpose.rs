@@ -1,5 +1,6 @@
 //! Transpose and ConjugateTranspose.
 
+use super::args::require_rank;
 use super::walk::{self, Walk};
 use crate::prelude::*;
 
@@ -63,14 +64,27 @@ fn conjugate_transpose(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn transpose_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    let input = c.input(0);
-    let Some(rank) = input.rank().or(c.input(1).dim(0)).filter(|&r| r <= 254) else {
+    let (input, perm) = (c.input(0), c.input(1));
+    require_rank(&perm, 1)?;
+    if let Some(rank) = perm.dim(0) {
+        require_rank(&input, rank)?;
+    }
+    let Some(rank) = input.rank().or(perm.dim(0)).filter(|&r| r <= 254) else {
         return shape::unknown(c);
     };
-    let Some(perm) = c.constant(1) else { return Ok(vec![PartialShape::of_rank(rank)]) };
-    // As in TensorFlow, a wrong permutation is an error of the step, not of the graph.
-    let Ok(perm) = permutation(perm, rank) else { return Ok(vec![PartialShape::of_rank(rank)]) };
-    Ok(vec![PartialShape::new(perm.into_iter().map(|d| input.dim(d)))])
+    let Some(perm) = c.constant_ints(1) else { return Ok(vec![PartialShape::of_rank(rank)]) };
+    let mut dims = Vec::with_capacity(rank);
+    for &d in &perm {
+        ensure!(
+            d.unsigned_abs() < rank as u64,
+            InvalidArgument,
+            "perm dim {d} is out of range of input rank {rank}"
+        );
+        // As in TensorFlow, a dimension that is named twice is an error of the step, not of the
+        // graph.
+        dims.push(usize::try_from(d).ok().and_then(|d| input.dim(d)));
+    }
+    Ok(vec![PartialShape::new(dims)])
 }
 
 pub(crate) fn register(c: &mut Catalog) {

@@ -2,6 +2,7 @@
 //! unsorted ids.
 
 use super::segment_device::{SORTED, SegmentText, UNSORTED, sorted, unsorted};
+use crate::array::args::{require_prefix, scalar_dim};
 use crate::prelude::*;
 use ferroflow_core::RealElement;
 use ferroflow_op_kit::parallel::for_rows;
@@ -228,16 +229,11 @@ fn sorted_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 
 fn unsorted_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let (data, ids) = (c.input(0), c.input(1));
+    let n = scalar_dim(c, 2)?;
+    require_prefix(&data, &ids)?;
     let (Some(dims), Some(rank)) = (data.dims(), ids.rank()) else {
         return Ok(vec![PartialShape::unknown()]);
     };
-    ensure!(
-        rank <= dims.len(),
-        InvalidArgument,
-        "Shape must be at least rank {rank} but is rank {}",
-        dims.len()
-    );
-    let n = c.constant_ints(2).and_then(|n| usize::try_from(*n.first()?).ok());
     Ok(vec![PartialShape::new(std::iter::once(n).chain(dims[rank..].iter().copied()))])
 }
 

@@ -159,7 +159,16 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("input: bool")
         .output("output: bool")
         .control_flow(LoopCond)
-        .shape(shape::scalar)
+        .shape(|c| {
+            let input = c.input(0);
+            ensure!(
+                input.rank().is_none_or(|rank| rank == 0),
+                InvalidArgument,
+                "Shape must be rank 0 but is rank {}",
+                input.rank().unwrap_or_default()
+            );
+            shape::scalar(c)
+        })
         .anywhere()
         .host_inputs(&["input"])
         .host_outputs(&["output"])

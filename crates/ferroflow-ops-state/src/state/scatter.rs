@@ -270,6 +270,18 @@ pub(crate) fn position(shape: &[usize], mut flat: usize) -> String {
     format!("[{}]", at.join(","))
 }
 
+/// Updates have the shape of the indices followed by that of a row, or are one scalar.
+fn rows_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+    let (params, indices, updates) = (c.input(0), c.input(1), c.input(2));
+    if let (Some(params), Some(indices)) = (params.dims(), indices.dims())
+        && updates.rank() != Some(0)
+    {
+        let row = params.get(1..).unwrap_or_default();
+        PartialShape::new(indices.iter().chain(row).copied()).merge(&updates)?;
+    }
+    shape::same_as_input(c)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     const ROWS: [(&str, Fold); 7] = [
         ("Update", Fold::Update),
@@ -298,7 +310,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(&format!("T: {types}"))
             .attr("Tindices: {int32, int64}")
             .attr(locking)
-            .shape(shape::same_as_input)
+            .shape(rows_shape)
             .gpu(fold.types(true), move |init| on_device(init, fold, false))
             .cpu(kernel(fold, false));
         let types = if matches!(fold, Fold::Update) { "type" } else { "numbertype" };
