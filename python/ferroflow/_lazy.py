@@ -96,9 +96,24 @@ class Finder:
         at = self.names
         for part in full[len(self.root) + 1 :].split("."):
             at = at.get(part) if isinstance(at, dict) else None
+        if isinstance(at, tuple) and at[1] is None:
+            return importlib.machinery.ModuleSpec(full, _Whole(at[0]))
         if not isinstance(at, dict):
             return None
         return importlib.machinery.ModuleSpec(full, _Loader(at), is_package=True)
+
+
+class _Whole:
+    """Loads a module of the package under another name."""
+
+    def __init__(self, home):
+        self.home = home
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        sys.modules[module.__name__] = importlib.import_module(self.home)
 
 
 class _Loader:

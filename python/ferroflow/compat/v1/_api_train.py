@@ -204,5 +204,8 @@ NAMES = {
         "maybe_batch batch_join maybe_batch_join shuffle_batch maybe_shuffle_batch shuffle_batch_join maybe_shuffle_batch_join",
     )
     + " io.match_filenames_once=match_filenames_once",
+    "ferroflow.python.contrib.mnist": (
+        "examples.tutorials.mnist.input_data=* contrib.learn.datasets.mnist=* contrib.learn.python.learn.datasets.mnist=*"
+    ),
     "ferroflow.python.training.hparam": "contrib.training.HParams=HParams",
 }
