@@ -8,7 +8,6 @@ A name is `path=attribute`, or just `attribute` if both are the same. `nn.sigmoi
 `tf.nn.sigmoid`; the module `tf.nn` is made when it is first used.
 """
 
-import difflib
 import importlib
 import sys
 import types
@@ -55,6 +54,8 @@ def submodule(parent, name, names):
 
 
 def _missing(module, name, names):
+    import difflib
+
     if name.startswith("__"):
         return f"module {module!r} has no attribute {name!r}"
     text = f"module {module!r} has no attribute {name!r}"

@@ -3,8 +3,6 @@
 KNOWN = {
     "grad_reductions":
         "gradients_36/Prod_grad/Shape_1: op is 'Shape', not 'Const'",
-    "layers_batch_norm":
-        "collections: {'trainable_variables': ['batch_normalization/gamma:0', 'batch_normaliza",
     "nn_activations":
         "missing node Identity (Identity)",
     "nn_conv":

@@ -3,19 +3,12 @@
 The tables `_api_*.py` say where each name is defined.
 """
 
-import importlib
-import pkgutil
 import sys
 
 from ferroflow import _lazy
+from ferroflow.compat.v1 import _api_core, _api_ops, _api_platform, _api_train
 
-
-def _tables():
-    for module in sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name.startswith("_api_")):
-        yield importlib.import_module(f"{__name__}.{module}").NAMES
-
-
-_names = _lazy.tree(_tables())
+_names = _lazy.tree(table.NAMES for table in (_api_core, _api_ops, _api_platform, _api_train))
 sys.meta_path.append(_lazy.Finder(__name__, _names))
 sys.meta_path.append(_lazy.MlTypes)
 

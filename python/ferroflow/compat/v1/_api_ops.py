@@ -563,7 +563,10 @@ NAMES = {
         "nn.dilation2d=dilation2d nn.erosion2d=erosion2d "
         "nn.fractional_avg_pool=fractional_avg_pool "
         "nn.fractional_max_pool=fractional_max_pool nn.max_pool_v2=max_pool_v2 "
-        "nn.scale_regularization_loss=scale_regularization_loss serialize_tensor"
+        "nn.scale_regularization_loss=scale_regularization_loss "
+        "quantization.dequantize=dequantize quantization.quantize=quantize "
+        "quantization.quantize_and_dequantize=quantize_and_dequantize quantize quantize_v2 "
+        "serialize_tensor"
     ),
     "ferroflow.python.ops.nn_ops": (
         "linalg.l2_normalize=l2_normalize math.in_top_k=in_top_k "

@@ -120,6 +120,8 @@ NAMES = {
             "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex TextFileInitializer",
         )
         + " "
+        + _under("lookup.experimental", "DenseHashTable MutableHashTable")
+        + " contrib.lookup.MutableDenseHashTable=DenseHashTable "
         + _under(
             "contrib.lookup",
             "HashTable IdTableWithHashBuckets KeyValueTensorInitializer LookupInterface MutableHashTable TextFileIdTableInitializer "

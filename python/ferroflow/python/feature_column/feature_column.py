@@ -250,23 +250,26 @@ class CrossedColumn(collections.namedtuple("CrossedColumn", ["keys", "hash_bucke
         return found
 
     def _transform(self, inputs):
-        parts = self._inputs(inputs)
-        parts = [p if isinstance(p, sparse_tensor.SparseTensor) else _to_sparse(p) for p in parts]
+        # Sparse parts come first, whatever the order of the keys.
+        given = self._inputs(inputs)
+        parts = [p for p in given if isinstance(p, sparse_tensor.SparseTensor)]
+        dense = [p for p in given if not isinstance(p, sparse_tensor.SparseTensor)]
         parts = [
             p if p.values.dtype in (dtypes.string, dtypes.int64) else sparse_tensor.SparseTensor(p.indices, math_ops.cast(p.values, dtypes.int64), p.dense_shape)
             for p in parts
         ]
+        dense = [p if p.dtype in (dtypes.string, dtypes.int64) else math_ops.cast(p, dtypes.int64) for p in dense]
         op = ops.apply_op(
             "SparseCross",
             None,
-            [[p.indices for p in parts], [p.values for p in parts], [p.dense_shape for p in parts], []],
+            [[p.indices for p in parts], [p.values for p in parts], [p.dense_shape for p in parts], dense],
             {
                 "hashed_output": True,
                 "num_buckets": self.hash_bucket_size,
                 "hash_key": 0xDECAFCAFFE if self.hash_key is None else self.hash_key,
                 "out_type": dtypes.int64,
-                "internal_type": dtypes.int64 if all(p.values.dtype == dtypes.int64 for p in parts) else dtypes.string,
-                "dense_types": [],
+                "internal_type": dtypes.int64 if all(p.dtype == dtypes.int64 for p in parts + dense) else dtypes.string,
+                "dense_types": [p.dtype for p in dense],
             },
         )
         return sparse_tensor.SparseTensor(*op.outputs)

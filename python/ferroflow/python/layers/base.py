@@ -128,7 +128,8 @@ class Layer:
         return all(u in ops.get_collection(ops.GraphKeys.UPDATE_OPS) for u in self._updates)
 
     def add_update(self, updates, inputs=None):
-        self._updates.extend(updates if isinstance(updates, (list, tuple)) else [updates])
+        updates = updates if isinstance(updates, (list, tuple)) else [updates]
+        self._updates.extend(u if isinstance(u, ops.Operation) else u.op for u in updates)
 
     def add_loss(self, losses, inputs=None):
         losses = losses if isinstance(losses, (list, tuple)) else [losses]
@@ -139,11 +140,19 @@ class Layer:
     def add_weight(self, name, shape, dtype=None, initializer=None, regularizer=None,
                    trainable=None, constraint=None, partitioner=None, **kwargs):
         trainable = True if trainable is None else trainable
+        before = len(ops.get_collection_ref(ops.GraphKeys.GLOBAL_VARIABLES))
         var = variable_scope.get_variable(
             name, shape=shape, dtype=dtype or self._dtype or dtypes.float32,
-            initializer=initializer, regularizer=regularizer,
-            trainable=trainable and self.trainable, constraint=constraint,
+            initializer=initializer, trainable=trainable and self.trainable, constraint=constraint,
             partitioner=partitioner)
+        is_new = len(ops.get_collection_ref(ops.GraphKeys.GLOBAL_VARIABLES)) > before
+        if regularizer is not None and is_new:
+            parts = list(var) if hasattr(var, "_variable_list") else [var]
+            for part in parts:
+                with ops.name_scope(name + "/Regularizer"):
+                    loss = regularizer(part)
+                if loss is not None:
+                    self.add_loss(loss)
         (self._trainable_weights if trainable else self._non_trainable_weights).append(var)
         return var
 

@@ -84,8 +84,10 @@ class _Transposed(_Filtered):
         lengths = [_stretched(lengths[i], self.kernel_size[i], self.padding, self.strides[i]) for i in range(n)]
         shape = [batch, self.filters] + lengths if at == 1 else [batch] + lengths + [self.filters]
         transpose = convolution_ops.conv2d_transpose if n == 2 else convolution_ops.conv3d_transpose
-        outputs = transpose(inputs, self.kernel, array_ops.stack(shape), self._all(self.strides), self.padding,
-                            data_format=layout)
+        shape = array_ops.stack(shape)
+        if n == 2:
+            shape[0]  # TensorFlow's graph has this node, which nothing uses.
+        outputs = transpose(inputs, self.kernel, shape, self._all(self.strides), self.padding, data_format=layout)
         whole = [None if k is None else _stretched(k, self.kernel_size[i], self.padding, self.strides[i])
                  for i, k in enumerate(static[first:first + n])]
         outputs.set_shape([static[0], self.filters] + whole if at == 1 else [static[0]] + whole + [self.filters])

@@ -457,3 +457,25 @@ class MutableHashTable(LookupInterface):
             with ops.colocate_with(self.resource_handle):
                 attrs = {"Tkeys": self._key_dtype, "Tvalues": self._value_dtype}
                 return tuple(ops.apply_op("LookupTableExportV2", None, [self.resource_handle], attrs).outputs)
+
+
+class DenseHashTable(MutableHashTable):
+    """A table that steps change, in which two keys mean an empty and a deleted place."""
+
+    def __init__(self, key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets=None,
+                 name="MutableDenseHashTable", checkpoint=True, experimental_is_anonymous=False):
+        LookupInterface.__init__(self, key_dtype, value_dtype)
+        self._default_value = ops.convert_to_tensor(default_value, dtype=value_dtype, name="default_value")
+        self._value_shape = self._default_value.get_shape()
+        self._name = name
+        shared_name = "table_%d" % ops.uid() if checkpoint else ""
+        empty = ops.convert_to_tensor(empty_key, dtype=key_dtype, name="empty_key")
+        deleted = ops.convert_to_tensor(deleted_key, dtype=key_dtype, name="deleted_key")
+        attrs = {"shared_name": shared_name, "use_node_name_sharing": not checkpoint, "value_dtype": self._value_dtype,
+                 "value_shape": self._value_shape}
+        if initial_num_buckets is not None:
+            attrs["initial_num_buckets"] = initial_num_buckets
+        self._resource_handle = ops.apply_op("MutableDenseHashTableV2", name, [empty, deleted], attrs).outputs[0]
+        self._table_name = self._resource_handle.op.name.split("/")[-1]
+        if checkpoint:
+            ops.add_to_collection(ops.GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))

@@ -162,7 +162,7 @@ def serialize_tensor(tensor, name=None):
     return gen_ops.SerializeTensor(tensor, name=name)
 
 
-@export("dequantize")
+@export("dequantize", "quantization.dequantize")
 def dequantize(input, min_range, max_range, mode="MIN_COMBINED", name=None, axis=-1, narrow_range=False,  # pylint: disable=redefined-builtin
                dtype=dtypes.float32):
     return gen_ops.Dequantize(input, min_range, max_range, mode=mode, narrow_range=narrow_range, axis=axis,
@@ -173,3 +173,24 @@ def dequantize(input, min_range, max_range, mode="MIN_COMBINED", name=None, axis
 def fingerprint(data, method="farmhash64", name=None):
     """Bytes that stand for the values of each row."""
     return gen_ops.Fingerprint(data, method=method, name=name)
+
+
+@export("quantize_v2")
+def quantize_v2(input, min_range, max_range, T, mode="MIN_COMBINED", name=None, round_mode="HALF_AWAY_FROM_ZERO",  # pylint: disable=redefined-builtin
+                narrow_range=False, axis=None, ensure_minimum_range=0.01):
+    return gen_ops.QuantizeV2(input, min_range, max_range, T=T, mode=mode, round_mode=round_mode, narrow_range=narrow_range,
+                              axis=-1 if axis is None else axis, ensure_minimum_range=ensure_minimum_range, name=name)
+
+
+@export("quantize", "quantization.quantize")
+def quantize(input, min_range, max_range, T, mode="MIN_COMBINED", round_mode="HALF_AWAY_FROM_ZERO", name=None,  # pylint: disable=redefined-builtin
+             narrow_range=False, axis=None, ensure_minimum_range=0.01):
+    return quantize_v2(input, min_range, max_range, T, mode, name, round_mode, narrow_range, axis, ensure_minimum_range)
+
+
+@export("quantization.quantize_and_dequantize")
+def quantize_and_dequantize(input, input_min, input_max, signed_input=True, num_bits=8, range_given=False,  # pylint: disable=redefined-builtin
+                            round_mode="HALF_TO_EVEN", name=None, narrow_range=False, axis=None):
+    return gen_ops.QuantizeAndDequantizeV2(input, input_min, input_max, signed_input=signed_input, num_bits=num_bits,
+                                           range_given=range_given, round_mode=round_mode, narrow_range=narrow_range,
+                                           axis=-1 if axis is None else axis, name=name)

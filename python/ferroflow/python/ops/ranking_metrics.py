@@ -131,12 +131,13 @@ def _summed(value, weights, name):
     return total, state_ops.assign_add(total, math_ops.reduce_sum(value), name="update")
 
 
-def _at_k(labels, predictions_idx, class_id, weights, default_name, name, second, collections):
-    with ops.name_scope(name, default_name, (predictions_idx, labels, weights)) as scope:
+def _at_k(labels, predictions_idx, k, class_id, weights, name, second, collections):
+    end = "_at_%s" % ("k" if k is None else k) + ("" if class_id is None else "_class%s" % class_id)
+    with ops.name_scope(name, ("", "precision", "recall")[second] + end, (predictions_idx, labels, weights)) as scope:
         labels = _as_sets(labels, predictions_idx)
         hits = _hits(labels, math_ops.cast(predictions_idx, dtypes.int64), class_id)
-        good, good_update = _summed(hits[0], weights, "true_positive_at_k")
-        bad, bad_update = _summed(hits[second], weights, ("", "false_positive_at_k", "false_negative_at_k")[second])
+        good, good_update = _summed(hits[0], weights, "true_positive" + end)
+        bad, bad_update = _summed(hits[second], weights, ("", "false_positive", "false_negative")[second] + end)
         value = math_ops.div(good, good + bad, name=scope)
         update = math_ops.div(good_update, good_update + bad_update, name="update")
         return metrics._published(value, update, *collections)
@@ -146,8 +147,7 @@ def _at_k(labels, predictions_idx, class_id, weights, default_name, name, second
 def precision_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
                        updates_collections=None, name=None):
     """The part of the k best predictions that is right."""
-    name = name or ("precision_at_%s" % k if class_id is None else "precision_at_%s_class%s" % (k, class_id))
-    return _at_k(labels, predictions_idx, class_id, weights, name, None, 1, (metrics_collections, updates_collections))
+    return _at_k(labels, predictions_idx, k, class_id, weights, name, 1, (metrics_collections, updates_collections))
 
 
 @export("metrics.precision_at_k", "metrics.sparse_precision_at_k")
@@ -162,8 +162,7 @@ def precision_at_k(labels, predictions, k, class_id=None, weights=None, metrics_
 def recall_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
                     updates_collections=None, name=None):
     """The part of the labels that is among the k best predictions."""
-    name = name or ("recall_at_%s" % k if class_id is None else "recall_at_%s_class%s" % (k, class_id))
-    return _at_k(labels, predictions_idx, class_id, weights, name, None, 2, (metrics_collections, updates_collections))
+    return _at_k(labels, predictions_idx, k, class_id, weights, name, 2, (metrics_collections, updates_collections))
 
 
 @export("metrics.recall_at_k")
@@ -200,9 +199,8 @@ def average_precision_at_k(labels, predictions, k, weights=None, metrics_collect
         else:
             weights = math_ops.cast(weights, dtypes.float64)
             each, amount = each * weights, math_ops.reduce_sum(weights * array_ops.ones_like(each))
-        with ops.name_scope(None, "mean"):
-            total = metrics.metric_variable([], dtypes.float64, name="total")
-            most = metrics.metric_variable([], dtypes.float64, name="max")
+        most = metrics.metric_variable([], dtypes.float64, name="max")
+        total = metrics.metric_variable([], dtypes.float64, name="total")
         update_total = state_ops.assign_add(total, math_ops.reduce_sum(each), name="update")
         update_most = state_ops.assign_add(most, amount, name="update")
         value = math_ops.div_no_nan(total, most, name=scope)
