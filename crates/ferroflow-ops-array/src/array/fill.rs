@@ -40,10 +40,7 @@ fn zeros_like(init: &KernelInit<'_>) -> Result<KernelBox> {
     if dtype == DType::Variant {
         return Ok(KernelBox::new(|ctx: &mut Ctx<'_>| {
             let x = ctx.input(0)?;
-            let zeros = x.variants()?.iter().map(|v| match v.object() {
-                Some(object) => object.zeros_like(),
-                None => Ok(Variant::default()),
-            });
+            let zeros = x.variants()?.iter().map(Variant::zeros_like);
             let zeros = zeros.collect::<Result<Vec<Variant>>>()?;
             let y = Tensor::from_variants(x.shape().clone(), zeros)?;
             ctx.set(0, y)

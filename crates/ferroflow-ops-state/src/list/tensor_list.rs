@@ -40,10 +40,7 @@ impl VariantObject for TensorList {
         let zeros = |t: &Tensor| -> Result<Tensor> {
             match t.variants() {
                 Ok(all) => {
-                    let zeros: Result<Vec<Variant>> = all
-                        .iter()
-                        .map(|v| v.object().map_or(Ok(Variant::default()), |o| o.zeros_like()))
-                        .collect();
+                    let zeros: Result<Vec<Variant>> = all.iter().map(Variant::zeros_like).collect();
                     Tensor::from_variants(t.shape().clone(), zeros?)
                 }
                 Err(_) => Tensor::zeros(t.dtype(), t.shape().clone()),
