@@ -1,4 +1,9 @@
 //! The index of a checkpoint.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_ops_data::fuzzing::checkpoint_table(data));
+use ferroflow_ops_data::fuzzing::{checkpoint_table, sample_tables};
+
+libfuzzer_sys::fuzz_target!(
+    init: ferroflow_fuzz::write_seeds(sample_tables()),
+    |data: &[u8]| checkpoint_table(data)
+);

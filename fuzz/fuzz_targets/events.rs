@@ -1,4 +1,9 @@
 //! Event files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_train::fuzzing::events(data));
+use ferroflow_train::fuzzing::{events, sample_events};
+
+libfuzzer_sys::fuzz_target!(
+    init: ferroflow_fuzz::write_seeds(sample_events()),
+    |data: &[u8]| events(data)
+);

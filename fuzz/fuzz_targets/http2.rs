@@ -1,4 +1,9 @@
 //! An HTTP/2 connection of a gRPC client.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_cluster::fuzzing::http2(data));
+use ferroflow_cluster::fuzzing::{http2, sample_connections};
+
+libfuzzer_sys::fuzz_target!(
+    init: ferroflow_fuzz::write_seeds(sample_connections()),
+    |data: &[u8]| http2(data)
+);

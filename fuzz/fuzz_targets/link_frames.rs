@@ -1,4 +1,9 @@
 //! Frames of a link between tasks.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_cluster::fuzzing::link_frames(data));
+use ferroflow_cluster::fuzzing::{link_frames, sample_links};
+
+libfuzzer_sys::fuzz_target!(
+    init: ferroflow_fuzz::write_seeds(sample_links()),
+    |data: &[u8]| link_frames(data)
+);

@@ -1,4 +1,9 @@
 //! Answers of a launcher that speaks PMI-1.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_collective::fuzzing::pmi_answers(data));
+use ferroflow_collective::fuzzing::{pmi_answers, sample_pmi_answers};
+
+libfuzzer_sys::fuzz_target!(
+    init: ferroflow_fuzz::write_seeds(sample_pmi_answers()),
+    |data: &[u8]| pmi_answers(data)
+);

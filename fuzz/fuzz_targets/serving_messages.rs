@@ -1,4 +1,9 @@
 //! Messages of gRPC requests to a model server.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ferroflow_serve::fuzzing::serving_messages(data));
+use ferroflow_serve::fuzzing::{sample_serving_messages, serving_messages};
+
+libfuzzer_sys::fuzz_target!(
+    init: ferroflow_fuzz::write_seeds(sample_serving_messages()),
+    |data: &[u8]| serving_messages(data)
+);

@@ -12,6 +12,7 @@ mod conformance;
 mod dashboard;
 mod deny;
 mod digits;
+mod fuzz;
 mod gpu;
 mod oracle;
 mod paths;
@@ -47,7 +48,7 @@ Most used:
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
   cargo xtask python --develop                 the Python package from its sources, built quickly
   cargo xtask python --all                     its tests, with torch, JAX, Keras and TensorFlow too
-  cargo xtask fuzz --seconds 60                every parser of outside bytes, with a nightly compiler
+  cargo xtask fuzz --minutes 1                 every parser of outside bytes, with a nightly compiler
   cargo xtask book                             the book in docs/
 
 You need Cargo, gcc and Python 3.11; the commands install the rest."
@@ -68,7 +69,7 @@ enum Chore {
     Dashboard(dashboard::Args),
     Digits(digits::Args),
     Gpu(gpu::Args),
-    Fuzz(proof::FuzzArgs),
+    Fuzz(fuzz::Args),
     Miri(proof::MiriArgs),
     Oracle(oracle::Args),
     Python(python::Args),
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
         Chore::Dashboard(args) => dashboard::run(&args),
         Chore::Digits(args) => digits::run(&args),
         Chore::Gpu(args) => gpu::run(&args),
-        Chore::Fuzz(args) => proof::fuzz(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Miri(args) => proof::miri(&args),
         Chore::Oracle(args) => oracle::run(&args),
         Chore::Python(args) => python::run(&args),
