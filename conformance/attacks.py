@@ -185,8 +185,12 @@ class Client:
         return first(self.run(self.open(Graph().const("x", INT64, struct.pack("<q", 7))), fetch="x:0"), 4)
 
 
+class Int(int):
+    """An attribute that is a number, not a type."""
+
+
 # Numbers of TensorFlow's types.
-INT32, STRING, INT64, BOOL = 3, 7, 9, 10
+INT32, STRING, INT64, BOOL, VARIANT = 3, 7, 9, 10, 21
 
 
 class Graph:
@@ -198,8 +202,10 @@ class Graph:
     def op(self, name, op, *inputs, device="", **attrs):
         node = field(1, name) + field(2, op) + b"".join(field(3, i) for i in inputs) + field(4, device)
         for key, value in attrs.items():
-            # A bool, a type, or a tensor.
-            value = field(5, int(value)) if isinstance(value, bool) else field(6, value) if isinstance(value, int) else field(8, value)
+            # A bool, a number, a type, a text, or a tensor.
+            kind = (5 if isinstance(value, bool) else 3 if isinstance(value, Int) else 6 if isinstance(value, int)
+                    else 2 if isinstance(value, str) else 8)
+            value = field(kind, int(value) if isinstance(value, int) else value)
             node += field(5, field(1, key) + field(2, value))
         self.proto += field(1, node)
         return self
@@ -648,10 +654,89 @@ def messages_without_an_end(program, folder):
         return "%d MiB held of %s sent" % (grown >> 20, "%d MiB" % (sent >> 20) if worked else sent)
 
 
+class Loop:
+    """A v1 loop of `count` iterations over a value, as nodes of a graph."""
+
+    def __init__(self, graph, count, dtype, first):
+        self.graph, self.dtype = graph, dtype
+        graph.const("limit", INT32, struct.pack("<i", count)).const("one", INT32, struct.pack("<i", 1))
+        graph.const("zero", INT32, struct.pack("<i", 0))
+        frame = dict(frame_name="loop", parallel_iterations=Int(4))
+        graph.op("i_in", "Enter", "zero", T=INT32, is_constant=False, **frame)
+        graph.op("x_in", "Enter", first, T=dtype, is_constant=False, **frame)
+        graph.op("limit_in", "Enter", "limit", T=INT32, is_constant=True, **frame)
+        graph.op("one_in", "Enter", "one", T=INT32, is_constant=True, **frame)
+        graph.op("i", "Merge", "i_in", "i_next", T=INT32, N=Int(2)).op("x", "Merge", "x_in", "x_next", T=dtype, N=Int(2))
+        graph.op("go", "LoopCond", "less").op("less", "Less", "i", "limit_in", T=INT32)
+        graph.op("i_go", "Switch", "i", "go", T=INT32).op("x_go", "Switch", "x", "go", T=dtype)
+        graph.op("i_more", "Add", "i_go:1", "one_in", T=INT32).op("i_next", "NextIteration", "i_more", T=INT32)
+
+    def end(self, value):
+        """Makes `value` the value of the next iteration.  `done:0` is a node behind the loop."""
+        self.graph.op("x_next", "NextIteration", value, T=self.dtype).op("x_out", "Exit", "x_go", T=self.dtype)
+        self.graph.op("done", "Exit", "i_go", T=INT32)
+        return self.graph
+
+
+def _nested_lists(port, count):
+    graph = Graph().const("none", INT32, b"", 0).const("max", INT32, struct.pack("<i", -1))
+    empty = lambda name: graph.op(name, "EmptyTensorList", "none", "max", element_dtype=VARIANT, shape_type=INT32)
+    empty("first")
+    loop = Loop(graph, count, VARIANT, "first")
+    # A constant inside of the loop, for each iteration anew.
+    graph.op("none_in", "Enter", "none", T=INT32, is_constant=True, frame_name="loop", parallel_iterations=Int(4))
+    graph.op("max_in", "Enter", "max", T=INT32, is_constant=True, frame_name="loop", parallel_iterations=Int(4))
+    graph.op("box", "EmptyTensorList", "none_in", "max_in", element_dtype=VARIANT, shape_type=INT32)
+    graph.op("boxed", "TensorListPushBack", "box", "x_go:1", element_dtype=VARIANT)
+    client = Client(port, 60)
+    client.run(client.open(loop.end("boxed")), target="x_out")
+
+
+def lists_in_lists_overflow_the_stack(program, folder):
+    """A loop that puts a list into a list: dropping them needs more stack than there is."""
+    with Server(program) as server:
+        worked, value = as_user(0, _nested_lists, server.port, 300000, seconds=90)
+        code = server.ended(2)
+        if code is not None:
+            raise Broken("the server ended with %s" % code)
+        works, why = as_user(0, lambda: Client(server.port, 15).seven())
+        if not works:
+            raise Broken("another client: " + why)
+        return "the step ended: %s" % (value if not worked else "well")
+
+
+def _small_strings(port, count):
+    """Fills a list with strings that are each too small to be worth counting."""
+    graph = Graph().const("none", INT32, b"", 0).const("max", INT32, struct.pack("<i", -1))
+    graph.op("first", "EmptyTensorList", "none", "max", element_dtype=STRING, shape_type=INT32)
+    loop = Loop(graph, count, VARIANT, "first")
+    graph.const("text", STRING, "x" * 4000)
+    graph.op("text_in", "Enter", "text", T=STRING, is_constant=True, frame_name="loop", parallel_iterations=Int(4))
+    graph.op("number", "AsString", "i_go:1", T=INT32).op("own", "StringJoin", "text_in", "number", N=Int(2))
+    graph.op("longer", "TensorListPushBack", "x_go:1", "own", element_dtype=STRING)
+    client = Client(port, 120)
+    client.run(client.open(loop.end("longer")), target="x_out")
+
+
+def small_strings_escape_the_memory_limit(program, folder):
+    """A list of a gigabyte in strings of 4000 bytes, on a server that may use 256 MiB."""
+    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
+        before = server.memory()
+        worked, value = as_user(0, _small_strings, server.port, 260000, seconds=120)
+        grown = server.memory("VmHWM") - before
+        if worked or grown > 512 << 20:
+            raise Broken("the step held %d MiB" % (grown >> 20))
+        works, why = as_user(0, lambda: Client(server.port, 15).seven())
+        if not works:
+            raise Broken("another client: " + why)
+        return "%d MiB: %s" % (grown >> 20, value)
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
-           silent_sockets_at_rank_0, messages_without_an_end]
+           silent_sockets_at_rank_0, messages_without_an_end, lists_in_lists_overflow_the_stack,
+           small_strings_escape_the_memory_limit]
 
 
 def main():

@@ -3,8 +3,11 @@
 
 use std::process::ExitCode;
 
+use ferroflow_core::CountedHeap;
+use mimalloc::MiMalloc;
+
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: CountedHeap<MiMalloc> = CountedHeap(MiMalloc);
 
 fn main() -> ExitCode {
     ferroflow_cli::main_from(std::env::args_os().collect(), None).into()

@@ -5,9 +5,13 @@
 //! caller overwrites all of it. A buffer of a known session keeps that session as its owner.
 
 mod pages;
+mod reservation;
 mod small;
 
-use crate::{MemoryOwner, Result, bail};
+pub use reservation::Reservation;
+
+use crate::memory_owner::MemoryAccount;
+use crate::{MemoryOwner, Result, bail, heap};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::ptr::NonNull;
@@ -46,8 +50,35 @@ struct Allocation {
     /// How much of the capacity counts against the limit. Less than all of it until the contents
     /// have arrived.
     counted: usize,
-    /// The session that the contents belong to. `None` for small buffers, and if it is not known.
-    session: Option<Arc<MemoryOwner>>,
+    holder: Holder,
+}
+
+/// The session that counts a value, and that its contents belong to.
+#[derive(Default)]
+enum Holder {
+    /// It is not known.
+    #[default]
+    Unknown,
+    Session(Arc<MemoryOwner>),
+    /// Of a small value.
+    Account(&'static MemoryAccount),
+}
+
+impl Holder {
+    fn of_session(session: Option<Arc<MemoryOwner>>) -> Holder {
+        session.map_or(Holder::Unknown, Holder::Session)
+    }
+
+    fn of_account(account: Option<&'static MemoryAccount>) -> Holder {
+        account.map_or(Holder::Unknown, Holder::Account)
+    }
+
+    fn account(&self) -> Option<&'static MemoryAccount> {
+        match self {
+            Holder::Account(account) => Some(account),
+            _ => None,
+        }
+    }
 }
 
 /// What a caller does with a new buffer.
@@ -102,7 +133,7 @@ impl Buffer {
                 ),
             },
         };
-        let allocation = Allocation { capacity, counted, session: None };
+        let allocation = Allocation { capacity, counted, holder: Holder::Unknown };
         Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
     }
 
@@ -113,6 +144,7 @@ impl Buffer {
         let wanted = if bytes >= self.len { allocation.capacity } else { bytes };
         if wanted > allocation.counted {
             count(wanted - allocation.counted)?;
+            pages::count_mapped(allocation.capacity, (wanted - allocation.counted) as isize);
             allocation.counted = wanted;
         }
         Ok(())
@@ -121,13 +153,16 @@ impl Buffer {
     fn recycled_or_fresh(len: usize, new_use: NewUse) -> Result<Buffer> {
         let capacity = capacity_for(len)?;
         if capacity < RECYCLE_FROM {
-            return match small::take(capacity) {
-                Some(ptr) => {
-                    let allocation = Allocation { capacity, counted: capacity, session: None };
-                    Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
-                }
-                None => Buffer::fresh(len, capacity, None),
+            let account = MemoryOwner::current_account();
+            let Some(ptr) = small::take(capacity, account) else {
+                bail!(
+                    ResourceExhausted,
+                    "OOM when allocating {len} bytes: the system has no memory left"
+                )
             };
+            let holder = Holder::of_account(account);
+            let allocation = Allocation { capacity, counted: capacity, holder };
+            return Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) });
         }
         let session = MemoryOwner::current();
         let id = session.as_ref().map_or(0, |session| session.id());
@@ -147,7 +182,8 @@ impl Buffer {
         };
         // SAFETY: a free block has no other owner and is valid for `capacity` bytes.
         unsafe { ptr.write_bytes(0, zeroed) };
-        let allocation = Allocation { capacity, counted: capacity, session };
+        let holder = Holder::of_session(session);
+        let allocation = Allocation { capacity, counted: capacity, holder };
         Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
     }
 
@@ -202,7 +238,9 @@ impl Buffer {
         });
         match found {
             Ok(ptr) => {
-                let allocation = Allocation { capacity, counted: capacity, session };
+                pages::count_mapped(capacity, capacity as isize);
+                let holder = Holder::of_session(session);
+                let allocation = Allocation { capacity, counted: capacity, holder };
                 Ok(Buffer { ptr, len, owner: Owner::Ours(allocation) })
             }
             Err(e) => {
@@ -217,18 +255,23 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let Owner::Ours(Allocation { capacity, counted, session }) = &self.owner else { return };
+        let Owner::Ours(Allocation { capacity, counted, holder }) = &self.owner else { return };
         let (capacity, counted) = (*capacity, *counted);
-        let session = session.as_ref().map_or(0, |session| {
-            session.give_back(capacity);
-            session.id()
-        });
         if capacity < RECYCLE_FROM {
-            small::put_back(self.ptr, capacity);
-        } else if counted < capacity || !RECYCLED.keep(capacity, Free { at: self.ptr, session }) {
+            return small::put_back(self.ptr, capacity, holder.account());
+        }
+        let session = match holder {
+            Holder::Session(session) => {
+                session.give_back(capacity);
+                session.id()
+            }
+            _ => 0,
+        };
+        if counted < capacity || !RECYCLED.keep(capacity, Free { at: self.ptr, session }) {
             // SAFETY: the memory came from `pages::allocate` with this capacity, and this was its
             // last owner.
             unsafe { pages::release(self.ptr, capacity) };
+            pages::count_mapped(capacity, -(counted as isize));
             unreserve(counted);
         }
     }
@@ -281,41 +324,34 @@ fn unreserve(capacity: usize) {
     LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
 }
 
-/// Counts memory that is allocated elsewhere against the limit, until it is dropped.
-#[derive(Debug, Default)]
-pub struct Reservation(usize);
-
-impl Reservation {
-    /// Counts `bytes`. An error if the limit does not allow it.
-    pub fn new(bytes: usize) -> Result<Reservation> {
-        count(bytes)?;
-        Ok(Reservation(bytes))
-    }
-
-    /// Counts `bytes` that are already allocated.
-    pub(crate) fn after_the_fact(bytes: usize) -> Reservation {
-        LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
-        Reservation(bytes)
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.0
-    }
-
-    /// Counts `bytes` more. An error if the limit does not allow it.
-    pub fn grow(&mut self, bytes: usize) -> Result<()> {
-        count(bytes)?;
-        self.0 += bytes;
-        Ok(())
-    }
+/// Counts `bytes` as used, whatever the limit is.
+fn take_unrefused(bytes: usize) {
+    LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
 }
 
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            unreserve(self.0);
-        }
+/// The memory of tensors, or what the heap and the mapped buffers really take, if that is more.
+fn in_use() -> usize {
+    LIVE_BYTES.load(Ordering::Relaxed).max(pages::mapped().saturating_add(heap::in_use()))
+}
+
+/// An error if the process uses more memory than it may, for a session that holds `live` bytes.
+pub(crate) fn check_process(live: usize) -> Result<()> {
+    if in_use() <= memory_limit() { Ok(()) } else { refuse(live) }
+}
+
+/// A session that holds little may use a reserve, so that the one that holds much is refused first.
+#[cold]
+fn refuse(live: usize) -> Result<()> {
+    RECYCLED.clear();
+    let (used, limit) = (in_use(), memory_limit());
+    if used <= limit || (live < limit / 8 && used <= limit.saturating_add(limit / 16)) {
+        return Ok(());
     }
+    bail!(
+        ResourceExhausted,
+        "OOM: this process uses {used} bytes and may use {limit} (--max-memory); the session holds \
+         {live} of them"
+    )
 }
 
 /// Rounds up to a size class: multiples of the alignment for small sizes, else four classes per
@@ -410,6 +446,7 @@ impl Recycled {
             for block in blocks {
                 // SAFETY: a free block came from `pages::allocate` with its capacity.
                 unsafe { pages::release(block.at, capacity) };
+                pages::count_mapped(capacity, -(capacity as isize));
                 unreserve(capacity);
             }
         }

@@ -16,6 +16,7 @@ pub mod files;
 mod function;
 mod gpu;
 mod hash;
+mod heap;
 mod incoming_tensor;
 pub mod inline;
 mod kernel;
@@ -53,6 +54,7 @@ pub use gpu::{
 };
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
+pub use heap::CountedHeap;
 pub use incoming_tensor::IncomingTensor;
 pub use inline::{Flush, InlineScope, ThreadKind};
 pub use kernel::{

@@ -1,11 +1,12 @@
 //! The sessions that own memory. What one session has freed is zeroed before another gets it, and
 //! the bytes that a session holds count against its quota.
 
-use crate::{Limit, Limits, Result};
+use crate::{Limit, Limits, Result, buffer};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 
 /// A session, as the owner of the memory that is allocated while its nodes run.
 pub struct MemoryOwner {
@@ -13,7 +14,44 @@ pub struct MemoryOwner {
     id: u64,
     name: String,
     limit: Limit,
-    live: AtomicUsize,
+    account: &'static MemoryAccount,
+}
+
+/// The bytes that an owner holds. Small values refer to it without counting references, so it is
+/// never freed. The next owner gets it when nothing refers to it any more.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryAccount {
+    /// May be below zero for a moment: threads report small values in portions.
+    live: AtomicIsize,
+}
+
+/// Accounts whose owners are gone.
+static LEFT: Mutex<Vec<&'static MemoryAccount>> = Mutex::new(Vec::new());
+
+impl MemoryAccount {
+    fn open() -> &'static MemoryAccount {
+        let mut left = LEFT.lock();
+        let unused = left.iter().position(|account| account.live.load(Ordering::Relaxed) == 0);
+        match unused {
+            Some(at) => left.swap_remove(at),
+            None => Box::leak(Box::default()),
+        }
+    }
+
+    pub(crate) fn add(&self, bytes: isize) -> usize {
+        let before = self.live.fetch_add(bytes, Ordering::Relaxed);
+        usize::try_from(before.saturating_add(bytes)).unwrap_or(0)
+    }
+
+    fn live(&self) -> usize {
+        usize::try_from(self.live.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
+
+impl Drop for MemoryOwner {
+    fn drop(&mut self) {
+        LEFT.lock().push(self.account);
+    }
 }
 
 thread_local! {
@@ -27,7 +65,7 @@ impl MemoryOwner {
     pub fn new(name: impl Into<String>, limit: Limit) -> Arc<MemoryOwner> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Arc::new(MemoryOwner { id, name: name.into(), limit, live: AtomicUsize::new(0) })
+        Arc::new(MemoryOwner { id, name: name.into(), limit, account: MemoryAccount::open() })
     }
 
     /// An owner without a limit of its own, for work outside of a server's sessions.
@@ -38,7 +76,7 @@ impl MemoryOwner {
 
     /// Bytes that it holds.
     pub fn live(&self) -> usize {
-        self.live.load(Ordering::Relaxed)
+        self.account.live()
     }
 
     /// Does `work`. What it allocates on this thread belongs to this owner.
@@ -66,6 +104,31 @@ impl MemoryOwner {
         }
     }
 
+    /// An error if the owner whose work is under way on this thread, or the process, holds more
+    /// than it may. Small values are not refused when they are made, so the executor asks before
+    /// each node, and a dataset before each element.
+    pub fn check_current() -> Result<()> {
+        let owner = CURRENT.get();
+        // SAFETY: as in `current`: a pointer that is not null refers to a living owner.
+        let live = match unsafe { owner.as_ref() } {
+            Some(owner) => {
+                let live = owner.live();
+                if live > owner.limit.most {
+                    return Err(owner.limit.exceeded(live, &owner.name));
+                }
+                live
+            }
+            None => 0,
+        };
+        buffer::check_process(live)
+    }
+
+    /// The account of the owner whose work is under way on this thread.
+    pub(crate) fn current_account() -> Option<&'static MemoryAccount> {
+        // SAFETY: as in `current`.
+        unsafe { CURRENT.get().as_ref() }.map(|owner| owner.account)
+    }
+
     /// A number that no other owner has.
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -73,7 +136,7 @@ impl MemoryOwner {
 
     /// Counts `bytes` more. An error if the quota does not allow it.
     pub(crate) fn take(&self, bytes: usize) -> Result<()> {
-        let live = self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let live = self.account.add(bytes as isize);
         if live > self.limit.most {
             self.give_back(bytes);
             return Err(self.limit.exceeded(live, &self.name));
@@ -82,7 +145,7 @@ impl MemoryOwner {
     }
 
     pub(crate) fn give_back(&self, bytes: usize) {
-        self.live.fetch_sub(bytes, Ordering::Relaxed);
+        self.account.add(-(bytes as isize));
     }
 }
 
@@ -100,7 +163,7 @@ fn within<R>(owner: *const MemoryOwner, work: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Buffer, Code};
+    use crate::{Buffer, Code, Tensor};
 
     fn owner(most: usize) -> Arc<MemoryOwner> {
         MemoryOwner::new("session 7", Limit { most, ..Limits::DEFAULT.session_memory })
@@ -134,5 +197,29 @@ mod tests {
         drop(held);
         assert_eq!(greedy.live(), 0);
         assert!(greedy.run(|| Buffer::alloc(60_000)).is_ok());
+    }
+
+    #[test]
+    fn small_values_and_texts_count_against_the_quota() {
+        let greedy = owner(1 << 20);
+        let number = |i: usize| Tensor::scalar(i as i64);
+        let text = |i: usize| Tensor::string(format!("{i:1000}"));
+        for make in [&number as &dyn Fn(usize) -> Tensor, &text] {
+            let mut held = Vec::new();
+            let refused = greedy.run(|| {
+                (0..100_000).find_map(|i| {
+                    held.push(make(i));
+                    MemoryOwner::check_current().err()
+                })
+            });
+            let e = refused.expect("the quota is used up");
+            assert_eq!(e.code(), Code::ResourceExhausted);
+            assert!(e.message().contains("session 7"), "{e}");
+            assert!(owner(1 << 20).run(MemoryOwner::check_current).is_ok());
+            drop(held);
+            // A thread keeps a small part to itself.
+            assert!(greedy.live() < 64 << 10, "{}", greedy.live());
+            assert!(greedy.run(MemoryOwner::check_current).is_ok());
+        }
     }
 }

@@ -29,7 +29,8 @@ mod wire;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ferroflow_core::CountedHeap<mimalloc::MiMalloc> =
+    ferroflow_core::CountedHeap(mimalloc::MiMalloc);
 
 #[pymodule]
 fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -11,7 +11,8 @@ use crate::plan::{NodeKind, Plan, PlanNode};
 use ferroflow_core::inline::SHARED_NODES;
 use ferroflow_core::{
     AsyncCtx, Code, Completion, Ctx, Done, Error, FlushDenormals, HashMap, InlineScope, KernelBox,
-    NodeStats, Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err, panic_text,
+    MemoryOwner, NodeStats, Outputs, Result, StepCtx, Tensor, ThreadKind, Value, ensure, err,
+    panic_text,
 };
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
@@ -301,6 +302,9 @@ impl<P: Propagator> Run<P> {
         outputs: &mut Outputs,
         scope: &InlineScope,
     ) -> Ran<P::Ready> {
+        if let Err(e) = MemoryOwner::check_current() {
+            return Ran::Failed(e);
+        }
         let frame_iter = P::frame_iter(&ready);
         let is_dead = P::is_dead(&ready);
         let inputs = self.values().inputs(&self.plan, &mut ready);

@@ -4,6 +4,7 @@
 use super::{ALIGN, HUGE_FROM, HUGE_PAGE};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// Buffers of this size and more are mapped. The allocator would write zeros to them.
 pub(super) const MAP_FROM: usize = 256 << 10;
@@ -30,6 +31,20 @@ pub(super) unsafe fn release(ptr: NonNull<u8>, capacity: usize) {
     }
     // SAFETY: allocated with the same layout, by this function's contract.
     unsafe { dealloc(ptr.as_ptr(), layout(capacity)) }
+}
+
+static MAPPED: AtomicIsize = AtomicIsize::new(0);
+
+/// Counts bytes of a buffer of this capacity that begin or cease to take memory, if it is mapped.
+pub(super) fn count_mapped(capacity: usize, bytes: isize) {
+    if is_mapped(capacity) {
+        MAPPED.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of mapped buffers that take memory. Other buffers are on the heap.
+pub(super) fn mapped() -> usize {
+    usize::try_from(MAPPED.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
 fn is_mapped(capacity: usize) -> bool {

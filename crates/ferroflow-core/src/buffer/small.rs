@@ -1,7 +1,8 @@
 //! Small buffers. A step allocates one for nearly every node. Each thread keeps a few freed buffers
 //! of the smallest size and counts small sizes itself, so that threads do not contend.
 
-use super::{ALIGN, pages, reserve, unreserve};
+use super::{ALIGN, pages, take_unrefused, unreserve};
+use crate::memory_owner::MemoryAccount;
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
@@ -9,56 +10,111 @@ use std::ptr::NonNull;
 const KEPT: usize = 256;
 /// Bytes that a thread reserves at a time from the global limit.
 const CHUNK: usize = 64 << 10;
+/// Bytes of an account that a thread reports at a time.
+const PORTION: isize = 16 << 10;
+/// What a small value takes besides its elements: the tensor, its shape, its place in a list.
+pub(super) const AROUND: usize = 128;
 
 thread_local! {
-    static LOCAL: RefCell<Local> = const { RefCell::new(Local { free: Vec::new(), credit: 0 }) };
+    static LOCAL: RefCell<Local> =
+        const { RefCell::new(Local { free: Vec::new(), credit: 0, account: None, owed: 0 }) };
 }
 
 struct Local {
-    /// Free blocks of `ALIGN` bytes. They stay counted.
+    /// Free blocks of `ALIGN` bytes. They do not count.
     free: Vec<NonNull<u8>>,
     /// Bytes that are reserved but not in use.
     credit: usize,
+    /// The account that this thread has used last.
+    account: Option<&'static MemoryAccount>,
+    /// Bytes that the account does not know of yet.
+    owed: isize,
 }
 
-/// Memory of `capacity` zero bytes. `None` if the system or the limit has no more.
-pub(super) fn take(capacity: usize) -> Option<NonNull<u8>> {
-    let local = LOCAL.try_with(|local| {
-        let mut local = local.borrow_mut();
-        if capacity == ALIGN
-            && let Some(ptr) = local.free.pop()
-        {
-            // SAFETY: a free block has no other owner and `ALIGN` bytes.
-            unsafe { ptr.write_bytes(0, ALIGN) };
-            return Some(ptr);
+impl Local {
+    fn charge(&mut self, account: &'static MemoryAccount, bytes: isize) {
+        if !self.account.is_some_and(|last| std::ptr::eq(last, account)) {
+            self.report();
+            self.account = Some(account);
         }
-        if local.credit < capacity {
-            if reserve(CHUNK).is_err() {
-                return None;
-            }
+        self.owed += bytes;
+        if self.owed.abs() >= PORTION {
+            self.report();
+        }
+    }
+
+    fn report(&mut self) {
+        if let Some(account) = self.account {
+            account.add(std::mem::take(&mut self.owed));
+        }
+    }
+}
+
+/// Counts a small value of `bytes` bytes. It is never refused: the limits are checked before the
+/// next node.
+pub(super) fn count(bytes: usize, account: Option<&'static MemoryAccount>) {
+    let bytes = bytes + AROUND;
+    let counted = LOCAL.try_with(|local| {
+        let mut local = local.borrow_mut();
+        if let Some(account) = account {
+            local.charge(account, bytes as isize);
+        }
+        if local.credit < bytes {
+            take_unrefused(CHUNK);
             local.credit += CHUNK;
         }
-        local.credit -= capacity;
-        drop(local);
-        let ptr = pages::allocate(capacity);
-        if ptr.is_none() {
-            give(capacity);
-        }
-        ptr
+        local.credit -= bytes;
     });
     // The thread is ending, so its thread-local state is gone.
-    local.unwrap_or_else(|_| {
-        reserve(capacity).ok()?;
-        let ptr = pages::allocate(capacity);
-        if ptr.is_none() {
-            unreserve(capacity);
-        }
-        ptr
-    })
+    if counted.is_err() {
+        account.map(|account| account.add(bytes as isize));
+        take_unrefused(bytes);
+    }
 }
 
-/// Takes back memory of this capacity that was allocated and counted, on any thread.
-pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize) {
+/// Undoes [`count`], on any thread.
+pub(super) fn discount(bytes: usize, account: Option<&'static MemoryAccount>) {
+    let bytes = bytes + AROUND;
+    let counted = LOCAL.try_with(|local| {
+        let mut local = local.borrow_mut();
+        if let Some(account) = account {
+            local.charge(account, -(bytes as isize));
+        }
+        local.credit += bytes;
+        if local.credit > 2 * CHUNK {
+            local.credit -= CHUNK;
+            unreserve(CHUNK);
+        }
+    });
+    if counted.is_err() {
+        account.map(|account| account.add(-(bytes as isize)));
+        unreserve(bytes);
+    }
+}
+
+/// Memory of `capacity` zero bytes. `None` if the system has no more.
+pub(super) fn take(
+    capacity: usize,
+    account: Option<&'static MemoryAccount>,
+) -> Option<NonNull<u8>> {
+    let kept = LOCAL.try_with(|local| match capacity {
+        ALIGN => local.borrow_mut().free.pop(),
+        _ => None,
+    });
+    let ptr = match kept.ok().flatten() {
+        Some(ptr) => {
+            // SAFETY: a free block has no other owner and `ALIGN` bytes.
+            unsafe { ptr.write_bytes(0, ALIGN) };
+            ptr
+        }
+        None => pages::allocate(capacity)?,
+    };
+    count(capacity, account);
+    Some(ptr)
+}
+
+/// Takes back memory of this capacity that [`take`] gave for this account, on any thread.
+pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize, account: Option<&'static MemoryAccount>) {
     let is_kept = capacity == ALIGN
         && LOCAL.try_with(|local| {
             let mut local = local.borrow_mut();
@@ -72,23 +128,8 @@ pub(super) fn put_back(ptr: NonNull<u8>, capacity: usize) {
         // SAFETY: by this function's contract the memory has this capacity, and the caller gave up
         // the last reference.
         unsafe { pages::release(ptr, capacity) };
-        give(capacity);
     }
-}
-
-/// Counts bytes as unused.
-fn give(capacity: usize) {
-    let kept = LOCAL.try_with(|local| {
-        let mut local = local.borrow_mut();
-        local.credit += capacity;
-        if local.credit > 2 * CHUNK {
-            local.credit -= CHUNK;
-            unreserve(CHUNK);
-        }
-    });
-    if kept.is_err() {
-        unreserve(capacity);
-    }
+    discount(capacity, account);
 }
 
 impl Drop for Local {
@@ -97,7 +138,8 @@ impl Drop for Local {
             // SAFETY: `put_back` added each as a block of `ALIGN` bytes without other references.
             unsafe { pages::release(*ptr, ALIGN) };
         }
-        unreserve(self.credit + self.free.len() * ALIGN);
+        self.report();
+        unreserve(self.credit);
     }
 }
 

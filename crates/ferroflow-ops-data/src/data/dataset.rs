@@ -4,7 +4,7 @@
 use super::scope::{MAX_LEVEL, Scope};
 use super::task::{before_io, take_turn};
 use crate::prelude::*;
-use ferroflow_core::{Variant, VariantObject};
+use ferroflow_core::{MemoryOwner, Variant, VariantObject};
 use ferroflow_graph::OpBuilder;
 use std::future::Future;
 use std::pin::Pin;
@@ -82,6 +82,7 @@ impl Elements {
 
     pub async fn next(&mut self) -> Result<Option<Tuple>> {
         take_turn().await;
+        MemoryOwner::check_current()?;
         let Some(producer) = &mut self.0 else { return Ok(None) };
         let next = producer.next().await?;
         if next.is_none() {

@@ -4,6 +4,7 @@ use super::delimited::{Delimited, Source, columns};
 use crate::prelude::*;
 use crate::string::{parse_f32, parse_f64, parse_i64};
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 
 struct DecodeCsv {
     types: Vec<DType>,
@@ -85,7 +86,8 @@ impl Kernel for DecodeCsv {
         }
         let records = ctx.input(0)?;
         let shape = records.shape().clone();
-        let mut rows = Vec::with_capacity(records.elements());
+        let (mut rows, mut counted) =
+            (Vec::with_capacity(records.elements()), Reservation::default());
         for (r, record) in records.strings()?.iter().enumerate() {
             let fields = self.fields(record)?;
             ensure!(
@@ -95,6 +97,7 @@ impl Kernel for DecodeCsv {
                 self.types.len(),
                 fields.len()
             );
+            counted.grow(fields.len() * size_of::<Bytes>())?;
             rows.push(fields);
         }
         for (f, &dtype) in self.types.iter().enumerate() {

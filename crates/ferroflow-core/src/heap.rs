@@ -1,0 +1,91 @@
+//! Counts the bytes of the heap. Values that no tensor holds (hash tables, lists, graphs) count
+//! against the memory limit by this alone.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+static IN_USE: AtomicIsize = AtomicIsize::new(0);
+
+/// Bytes that a thread reports at a time. A thread that ends leaves fewer than these uncounted.
+const PORTION: isize = 8 << 10;
+
+thread_local! {
+    /// Constant and without a destructor, so that using it never allocates.
+    static UNREPORTED: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Bytes of the heap that are in use. Zero unless the program's allocator is a [`CountedHeap`].
+pub(crate) fn in_use() -> usize {
+    usize::try_from(IN_USE.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// An allocator that counts what `A` allocates.
+///
+/// ```
+/// use ferroflow_core::CountedHeap;
+/// #[global_allocator]
+/// static ALLOCATOR: CountedHeap<std::alloc::System> = CountedHeap(std::alloc::System);
+/// # fn main() {}
+/// ```
+pub struct CountedHeap<A>(pub A);
+
+fn add(bytes: isize) {
+    let _ = UNREPORTED.try_with(|unreported| {
+        let mut sum = unreported.get() + bytes;
+        if sum.abs() >= PORTION {
+            IN_USE.fetch_add(sum, Ordering::Relaxed);
+            sum = 0;
+        }
+        unreported.set(sum);
+    });
+}
+
+// SAFETY: every call goes to `A` as it is. Counting neither allocates nor panics: sizes are at most
+// `isize::MAX`, and a thread reports long before its sum could overflow.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountedHeap<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as isize);
+        // SAFETY: the caller keeps to the contract of `alloc`.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        add(-(layout.size() as isize));
+        // SAFETY: the caller keeps to the contract of `dealloc`.
+        unsafe { self.0.dealloc(ptr, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as isize);
+        // SAFETY: the caller keeps to the contract of `alloc_zeroed`.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        add(new_size as isize - layout.size() as isize);
+        // SAFETY: the caller keeps to the contract of `realloc`.
+        unsafe { self.0.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::System;
+
+    #[test]
+    fn what_is_allocated_counts_until_it_is_freed() {
+        const SIZE: usize = 100 << 20;
+        let heap = CountedHeap(System);
+        let layout = Layout::from_size_align(SIZE, 64).unwrap();
+        let before = in_use();
+        // SAFETY: the layout has a size, and is the one with which the memory was allocated.
+        unsafe {
+            let memory = heap.alloc(layout);
+            assert!(in_use() - before >= SIZE / 2);
+            heap.dealloc(memory, layout);
+        }
+        assert!(in_use() < before + SIZE / 2);
+    }
+}
