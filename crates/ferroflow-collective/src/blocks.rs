@@ -4,6 +4,7 @@
 //! A flag in the shared memory says whether a block is free. The writer takes a free block, fills
 //! it, sets the flag, and sends its place. The reader clears the flag when it has finished.
 
+use crate::mesh::shared::orders::{OBSERVE, PUBLISH};
 use crate::mesh::shared::region::Region;
 use ferroflow_core::{Result, ensure};
 use parking_lot::Mutex;
@@ -82,7 +83,7 @@ impl BlockWriter {
     pub fn put(&self, bytes: &[u8]) -> Option<BlockPlace> {
         let mut blocks = self.blocks.lock();
         let capacity = capacity_for(bytes.len())?;
-        let is_free = |block: &usize| flag(&self.region, *block).load(Ordering::Acquire) == FREE;
+        let is_free = |block: &usize| flag(&self.region, *block).load(OBSERVE) == FREE;
         let room = self.region.len() - DATA;
         // The block that was freed last is most likely in the cache. The first fit is close enough
         // to that.
@@ -121,7 +122,7 @@ impl BlockWriter {
 
     /// Frees a block whose place was not sent to the reader.
     pub fn take_back(&self, place: BlockPlace) {
-        flag(&self.region, place.block as usize).store(FREE, Ordering::Release);
+        flag(&self.region, place.block as usize).store(FREE, PUBLISH);
     }
 }
 
@@ -161,7 +162,7 @@ impl BlockReader {
         let Some(offset) = offset.filter(|_| block < MAX_BLOCKS) else {
             ferroflow_core::bail!(InvalidArgument, "{place:?} with {len} bytes is not a block");
         };
-        let is_filled = flag(&self.region, block).load(Ordering::Acquire) == IN_USE;
+        let is_filled = flag(&self.region, block).load(OBSERVE) == IN_USE;
         ensure!(is_filled, InvalidArgument, "block {block} is not in use");
         Ok(SharedBlock { reader: self.clone(), offset, len, block })
     }
@@ -185,7 +186,7 @@ impl AsRef<[u8]> for SharedBlock {
 
 impl Drop for SharedBlock {
     fn drop(&mut self) {
-        flag(&self.reader.region, self.block).store(FREE, Ordering::Release);
+        flag(&self.reader.region, self.block).store(FREE, PUBLISH);
     }
 }
 

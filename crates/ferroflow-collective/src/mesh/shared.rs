@@ -3,11 +3,15 @@
 
 mod direct;
 mod handover;
+#[cfg(test)]
+mod model;
+pub(crate) mod orders;
 pub(crate) mod region;
 
 use super::Mesh;
 use crate::failure::GroupFailure;
 use ferroflow_core::{Result, Spin, ensure, err};
+use orders::{FENCE, OBSERVE, PUBLISH};
 use region::Region;
 use rustix::thread::{Timespec, futex};
 use std::sync::Arc;
@@ -149,7 +153,7 @@ impl SharedSegment {
     /// Wakes `rank` if it waits for this rank. Call it after storing the data that the rank may wait
     /// for.
     fn nudge(&self, rank: usize) {
-        fence(Ordering::SeqCst);
+        fence(FENCE);
         self.nudge_fenced(rank);
     }
 
@@ -169,7 +173,7 @@ impl SharedSegment {
         let (wakeups, asleep) = (self.region.u32(block + WAKEUPS), self.region.u32(block + ASLEEP));
         let seen = wakeups.load(Ordering::SeqCst);
         asleep.store(whom.map_or(BY_ANY, |rank| BY_ANY + 1 + rank as u32), Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        fence(FENCE);
         if !awake() && self.failure.check().is_ok() {
             let left = until.saturating_duration_since(Instant::now());
             let left = left.min(Duration::from_secs(3600));
@@ -204,8 +208,8 @@ impl SharedRings {
             "there is no rank {from} or {to}"
         );
         let at = s.layout.ring(from, to);
-        let head = s.region.u64(at).load(Ordering::Acquire);
-        let tail = s.region.u64(at + TAIL).load(Ordering::Acquire);
+        let head = s.region.u64(at).load(OBSERVE);
+        let tail = s.region.u64(at + TAIL).load(OBSERVE);
         // Another process wrote one of these positions, so check them.
         if head.wrapping_sub(tail) > s.layout.ring as u64 {
             return Err(err!(DataLoss, "the ring from rank {from} to rank {to} is damaged"));
@@ -236,7 +240,7 @@ impl Mesh for SharedRings {
             }
         }
         if sent != start {
-            self.segment.region.u64(at).store(sent, Ordering::Release);
+            self.segment.region.u64(at).store(sent, PUBLISH);
             self.segment.nudge(to);
         }
         Ok((sent - start) as usize)
@@ -259,7 +263,7 @@ impl Mesh for SharedRings {
             tail += n as u64;
         }
         if tail != start {
-            self.segment.region.u64(at + TAIL).store(tail, Ordering::Release);
+            self.segment.region.u64(at + TAIL).store(tail, PUBLISH);
             self.segment.nudge(from);
         }
         Ok(done)

@@ -14,6 +14,7 @@
 //! Few values take one step instead: all ranks copy in all values, and every rank reduces all
 //! values in the order of ranks. Both ways give the same bits on all ranks and in every run.
 
+use super::orders::{FENCE, OBSERVE, PUBLISH};
 use super::{ENTERED, HEADERS, REDUCED, SharedSegment};
 use crate::reduce::{self, ReduceOp};
 use crate::schedule::even_bounds;
@@ -161,7 +162,7 @@ impl SharedSegment {
         }
         reduce::finish(op, dtype, buffer, self.layout.size as u32);
         // No rank waits for this flag now. A later tick with segments may.
-        self.flag(self.rank, REDUCED).store(tick + 1, Ordering::Release);
+        self.flag(self.rank, REDUCED).store(tick + 1, PUBLISH);
     }
 
     /// Reduces this rank's share from all slots, into the buffer and into the common result.
@@ -200,8 +201,8 @@ impl SharedSegment {
     }
 
     fn raise(&self, flag: usize, value: u64) {
-        self.flag(self.rank, flag).store(value, Ordering::Release);
-        fence(Ordering::SeqCst);
+        self.flag(self.rank, flag).store(value, PUBLISH);
+        fence(FENCE);
         for rank in (0..self.layout.size).filter(|&r| r != self.rank) {
             self.nudge_fenced(rank);
         }
@@ -213,7 +214,7 @@ impl SharedSegment {
         let n = self.layout.size;
         for rank in (1..n).map(|distance| (self.rank + distance) % n) {
             let theirs = self.flag(rank, flag);
-            let up = || theirs.load(Ordering::Acquire) >= value;
+            let up = || theirs.load(OBSERVE) >= value;
             let mut looks = 0;
             while !up() {
                 looks += 1;
