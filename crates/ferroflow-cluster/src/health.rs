@@ -2,6 +2,7 @@
 //! Kubernetes asks by HTTP (`/healthz`, `/readyz`) or by gRPC (`grpc.health.v1.Health`); its probes
 //! have no certificate. The port tells nothing else.
 
+use crate::crowd::ConnectionCrowd;
 use bytes::Bytes;
 use ferroflow_core::{Result, err};
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -11,12 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 /// How long a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Probes that are answered at a time; others wait.
-const MOST: usize = 32;
+/// Probes that are answered at a time. One more closes the oldest.
+const MOST: usize = 128;
 /// Most bytes of a request by HTTP/1.
 const LONGEST: usize = 8 << 10;
 /// How a connection by HTTP/2 begins.
@@ -56,21 +56,19 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
 
 /// Answers probes until it is aborted.
 pub(crate) async fn serve(listener: TcpListener, readiness: Readiness) {
-    let slots = Arc::new(Semaphore::new(MOST));
+    let mut probes = ConnectionCrowd::new(MOST);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // No descriptor is free: give others time to close one.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
         let readiness = readiness.clone();
-        tokio::spawn(async move {
+        probes.add(|_| async move {
             let answered = tokio::time::timeout(PROBE_TIMEOUT, answer(stream, readiness)).await;
             if let Ok(Err(e)) = answered {
                 tracing::debug!("a health probe failed: {e}");
             }
-            drop(slot);
         });
     }
 }
@@ -190,6 +188,18 @@ mod tests {
         }
         let end = body.trailers().await.unwrap();
         (bytes, at_once.or_else(|| status(&end.unwrap())).unwrap())
+    }
+
+    #[tokio::test]
+    async fn silent_connections_do_not_keep_probes_waiting() {
+        let (address, _readiness) = probed().await;
+        let mut silent = Vec::new();
+        for _ in 0..2 * MOST {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        assert_eq!(http(address, "/healthz").await, "HTTP/1.1 200 OK");
+        let mut oldest = silent.swap_remove(0);
+        assert_eq!(oldest.read(&mut [0]).await.unwrap_or(0), 0, "closed");
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 mod channels;
 mod client;
 mod collective;
+mod crowd;
 mod dedup;
 mod departure;
 mod drain;
@@ -39,6 +40,7 @@ mod wire;
 mod worker;
 
 pub use client::{ConnectOptions, InProcessMaster, RemoteSession, SessionDevice, StepAnswer};
+pub use crowd::{ConnectionCrowd, FirstRequest};
 pub use departure::{workers_done, workers_done_with};
 pub use examine::{EXAMINE, TaskReport, examine};
 pub use ferroflow_identity::{Credentials, IpRange, JobAuthority, PeerIdentity, Trust};

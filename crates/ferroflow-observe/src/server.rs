@@ -3,7 +3,7 @@
 use crate::body::{AnswerBody, EventSender};
 use crate::guard::{refusal, secure_headers};
 use bytes::Bytes;
-use ferroflow_cluster::accept_http;
+use ferroflow_cluster::{ConnectionCrowd, FirstRequest, accept_http};
 use ferroflow_core::{Result, err};
 use ferroflow_identity::Trust;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -15,10 +15,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
 
-/// Connections at a time. One more waits in the backlog of the system.
+/// Connections at a time. One more closes the oldest that has sent no request.
 const MOST_CONNECTIONS: usize = 128;
 /// Bytes of a request's head.
 const MOST_HEAD: usize = 16 << 10;
@@ -167,18 +166,12 @@ impl HttpServer {
         // With TLS a browser checks the name of the host by itself.
         let checks_host = !self.options.is_open && trust.credentials.is_none();
         let shared = Arc::new(Shared { service, trust, checks_host, names: host_names() });
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        let mut connections = JoinSet::new();
+        let mut connections = ConnectionCrowd::new(MOST_CONNECTIONS);
         loop {
-            while connections.try_join_next().is_some() {}
-            let Ok(permit) = room.clone().acquire_owned().await else { return };
             match self.listener.accept().await {
                 Ok((tcp, peer)) => {
                     let shared = shared.clone();
-                    connections.spawn(async move {
-                        serve_one(tcp, peer, shared).await;
-                        drop(permit);
-                    });
+                    connections.add(|request| serve_one(tcp, peer, shared, request));
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -197,7 +190,12 @@ struct Shared {
     names: Vec<String>,
 }
 
-async fn serve_one(tcp: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
+async fn serve_one(
+    tcp: TcpStream,
+    peer: SocketAddr,
+    shared: Arc<Shared>,
+    first_request: FirstRequest,
+) {
     let admitted = tokio::time::timeout(DEADLINE, accept_http(tcp, &shared.trust)).await;
     let (io, identity) = match admitted {
         Ok(Ok(admitted)) => admitted,
@@ -210,6 +208,7 @@ async fn serve_one(tcp: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
     shared.service.connected();
     tracing::debug!(target: "audit", %peer, %identity, "HTTP connection accepted");
     let answering = service_fn(move |request: Request<Incoming>| {
+        first_request.came();
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(answer(&request, &shared)) }
     });
