@@ -379,6 +379,10 @@ static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Nine tenths of physical memory, or of the limit of the process's control group. An allocation
 /// beyond this fails with an error, because the system would kill the process instead.
 static PHYSICAL_LIMIT: LazyLock<usize> = LazyLock::new(|| {
+    // Miri cannot ask the system.
+    if cfg!(miri) {
+        return 1 << 40;
+    }
     let info = rustix::system::sysinfo();
     let total = (info.totalram as usize).saturating_mul(info.mem_unit as usize);
     total.min(crate::cgroup::memory_limit().unwrap_or(usize::MAX)) / 10 * 9

@@ -123,6 +123,12 @@ impl MemoryOwner {
         buffer::check_process(live)
     }
 
+    /// The number of the owner whose work is under way on this thread; 0 if there is none.
+    pub fn current_id() -> u64 {
+        // SAFETY: as in `current`.
+        unsafe { CURRENT.get().as_ref() }.map_or(0, |owner| owner.id)
+    }
+
     /// The account of the owner whose work is under way on this thread.
     pub(crate) fn current_account() -> Option<&'static MemoryAccount> {
         // SAFETY: as in `current`.
@@ -207,7 +213,7 @@ mod tests {
         for make in [&number as &dyn Fn(usize) -> Tensor, &text] {
             let mut held = Vec::new();
             let refused = greedy.run(|| {
-                (0..100_000).find_map(|i| {
+                (0..10_000).find_map(|i| {
                     held.push(make(i));
                     MemoryOwner::check_current().err()
                 })

@@ -1,6 +1,7 @@
 //! Running graphs: plans, the executor, functions, threads, the rendezvous of one process, and the
 //! session that ties them together.
 
+mod blocking_threads;
 mod compile;
 mod executor;
 mod flat;

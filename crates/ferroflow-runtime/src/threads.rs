@@ -1,26 +1,22 @@
 //! The threads that run nodes, and those that may block.
 
-use ferroflow_core::Spawn;
+use crate::blocking_threads::BlockingThreads;
+use ferroflow_core::{MemoryOwner, Spawn};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
-type Work = Box<dyn FnOnce() + Send>;
+pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
 /// Deep function nesting runs on one stack; pages are only used when touched.
-const STACK_BYTES: usize = 16 << 20;
-/// How long an idle blocking thread stays around for the next piece of work.
-const BLOCKING_IDLE: Duration = Duration::from_secs(5);
-/// Blocking work beyond this many threads is queued, so that it cannot exhaust the machine.
-const MAX_BLOCKING: usize = 512;
+pub(crate) const STACK_BYTES: usize = 16 << 20;
 
 /// A fixed set of compute threads and a growing one for work that blocks. Threads are started when
 /// first needed, and end when the pool is dropped.
 pub struct Threads {
     compute: Arc<Queue>,
-    blocking: Arc<Queue>,
+    blocking: Arc<BlockingThreads>,
     compute_threads: usize,
 }
 
@@ -51,11 +47,11 @@ impl Threads {
 
 impl Spawn for Threads {
     fn spawn(&self, work: Work) {
-        Queue::push(&self.compute, work, self.compute_threads, "ff-node", None);
+        Queue::push(&self.compute, work, self.compute_threads);
     }
 
     fn spawn_blocking(&self, work: Work) {
-        Queue::push(&self.blocking, work, MAX_BLOCKING, "ff-blocking", Some(BLOCKING_IDLE));
+        self.blocking.push(MemoryOwner::current_id(), work);
     }
 
     fn idle(&self) -> usize {
@@ -67,15 +63,14 @@ impl Spawn for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        for queue in [&self.compute, &self.blocking] {
-            queue.state.lock().closed = true;
-            queue.ready.notify_all();
-        }
+        self.compute.state.lock().closed = true;
+        self.compute.ready.notify_all();
+        self.blocking.close();
     }
 }
 
 impl Queue {
-    fn push(queue: &Arc<Queue>, work: Work, max: usize, name: &str, keep: Option<Duration>) {
+    fn push(queue: &Arc<Queue>, work: Work, max: usize) {
         let mut state = queue.state.lock();
         state.work.push_back(work);
         if state.idle >= state.work.len() {
@@ -87,9 +82,9 @@ impl Queue {
             drop(state);
             let own = queue.clone();
             let started = std::thread::Builder::new()
-                .name(format!("{name}-{number}"))
+                .name(format!("ff-node-{number}"))
                 .stack_size(STACK_BYTES)
-                .spawn(move || own.run(keep));
+                .spawn(move || own.run());
             if started.is_err() {
                 // The system has no thread left. A running thread will get to the work; if there is
                 // none, the caller does it.
@@ -105,7 +100,7 @@ impl Queue {
         }
     }
 
-    fn run(&self, keep: Option<Duration>) {
+    fn run(&self) {
         let mut state = self.state.lock();
         loop {
             if let Some(work) = state.work.pop_front() {
@@ -121,17 +116,8 @@ impl Queue {
                 break;
             }
             state.idle += 1;
-            let timed_out = match keep {
-                Some(limit) => self.ready.wait_for(&mut state, limit).timed_out(),
-                None => {
-                    self.ready.wait(&mut state);
-                    false
-                }
-            };
+            self.ready.wait(&mut state);
             state.idle -= 1;
-            if timed_out && state.work.is_empty() {
-                break;
-            }
         }
         state.threads -= 1;
     }

@@ -145,8 +145,9 @@ impl Task {
     }
 
     fn queue_blocking(self: Arc<Self>) {
-        let threads = self.threads.clone();
-        threads.spawn_blocking(Box::new(move || self.run(ThreadKind::Blocking)));
+        let (threads, memory) = (self.threads.clone(), self.memory.clone());
+        // For its session, whichever thread woke the task.
+        memory.run(|| threads.spawn_blocking(Box::new(move || self.run(ThreadKind::Blocking))));
     }
 
     /// Drops the future, now or when it has been polled.
