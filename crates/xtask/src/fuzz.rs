@@ -62,10 +62,12 @@ pub fn run(args: &Args) -> Result {
     println!("\n{HEAD}");
     ledgers.iter().for_each(|ledger| println!("{}", ledger.line()));
     let findings: Vec<&str> = ledgers.iter().filter_map(|l| l.finding.as_deref()).collect();
-    match findings.is_empty() {
-        true => Ok(println!("\n{} targets, no finding", ledgers.len())),
-        false => Err(Failure(format!("{} findings:\n{}", findings.len(), findings.join("\n")))),
+    if !findings.is_empty() {
+        let text = format!("{} findings:\n{}", findings.len(), findings.join("\n"));
+        return Err(Failure(text));
     }
+    println!("\n{} targets, no finding", ledgers.len());
+    Ok(())
 }
 
 const HEAD: &str = "| target | processor minutes | executions | inputs kept |\n|---|---|---|---|";

@@ -19,7 +19,8 @@ pub fn miri(_: &MiriArgs) -> Result {
     )?;
     let mut steps = Steps::default();
     // Files and the clock are not part of what is checked, but buffers read limits.
-    let core = ["buffer", "tensor", "memory_owner", "list", "variable", "variant", "movable", "heap"];
+    let core =
+        ["buffer", "tensor", "memory_owner", "list", "variable", "variant", "movable", "heap"];
     let mut args = vec!["miri", "test", "-p", "ferroflow-core", "--lib", "--"];
     args.extend(core);
     steps.step("core", "cargo xtask miri", || {
