@@ -1,5 +1,5 @@
 //! The connections of a port that strangers reach. Their number is bounded: one more closes an old
-//! one, so that peers that connect and say nothing keep nobody else out.
+//! one, so that peers that connect and say nothing do not keep others out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Threads for work that may block, such as reading a file. Sessions share them: work of one session
-//! that blocks forever takes only its share, and each other session has a thread at least.
+//! Threads for work that may block, such as reading a file. Sessions share them: work of one
+//! session that blocks forever takes only its share, and each other session has a thread at least.
 
 use ferroflow_core::HashMap;
 use parking_lot::{Condvar, Mutex};

@@ -1,5 +1,5 @@
-//! The memory orders of the protocols in shared memory. `model.rs` checks them: with a weaker one it
-//! finds a run in which two processes use the same bytes, or in which a rank is not woken.
+//! The memory orders of the protocols in shared memory. `model.rs` checks them: with a weaker one
+//! it finds a run in which two processes use the same bytes, or in which a rank is not woken.
 
 use std::sync::atomic::Ordering;
 
