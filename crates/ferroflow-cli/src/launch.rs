@@ -8,7 +8,7 @@ mod stop;
 pub use guard::Guard;
 pub use output::tell;
 pub use remote::RemoteShell;
-pub use stop::{Stop, watch_signals};
+pub use stop::{StopReason, watch_signals};
 
 use ferroflow::{Code, Error, Result};
 use output::{Echo, Printed, Stream, forward};
@@ -46,11 +46,11 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Default capacity of a pipe on Linux.
 const LARGEST_PIPE: usize = 1 << 20;
 
-pub enum Event {
+pub enum JobEvent {
     /// A process closed its output.
     Closed,
     /// The job must end.
-    Stop(Stop),
+    Stop(StopReason),
     /// New host list of an elastic job, or why it could not be read.
     Hosts(Result<Vec<crate::run::Host>>),
 }
@@ -83,7 +83,7 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell, guard: Guard) -> Res
     }
     let mut stopped = None;
     let failed = loop {
-        if let Ok(Event::Stop(stop)) = inbox.recv_timeout(Duration::from_millis(50)) {
+        if let Ok(JobEvent::Stop(stop)) = inbox.recv_timeout(Duration::from_millis(50)) {
             stopped = Some(stop);
         }
         let failed = reap(&mut running);
@@ -118,7 +118,7 @@ pub fn start(
     process: Process,
     index: usize,
     shell: &RemoteShell,
-    events: &Sender<Event>,
+    events: &Sender<JobEvent>,
     guard: &Arc<Guard>,
 ) -> Result<Running> {
     let mut command = match &process.host {
@@ -162,7 +162,8 @@ pub fn start(
     let passed_on = || {
         let events = events.clone();
         move |result: std::io::Result<()>| {
-            let event = result.map_or_else(|e| Event::Stop(Stop::Output(e)), |()| Event::Closed);
+            let event = result
+                .map_or_else(|e| JobEvent::Stop(StopReason::Output(e)), |()| JobEvent::Closed);
             let _ = events.send(event);
         }
     };
@@ -251,7 +252,7 @@ fn signal(running: &Running, signal: Signal) {
 
 /// Ends the running processes and waits until all output is forwarded. Returns `code`, or a failure
 /// if output was lost.
-pub fn finish(running: &mut [Running], inbox: &Receiver<Event>, code: u8) -> u8 {
+pub fn finish(running: &mut [Running], inbox: &Receiver<JobEvent>, code: u8) -> u8 {
     let lost = end(running, inbox);
     if code != 0 {
         hear_out(running);
@@ -269,14 +270,14 @@ pub fn finish(running: &mut [Running], inbox: &Receiver<Event>, code: u8) -> u8 
 /// Waits until all output has been forwarded, however slow the reader is, unless the job is
 /// stopped. Children that outlive a process may print forever, so it reads at most one pipe's
 /// capacity.
-fn hear_all(ended: &[Running], inbox: &Receiver<Event>) -> Option<Stop> {
+fn hear_all(ended: &[Running], inbox: &Receiver<JobEvent>) -> Option<StopReason> {
     let bytes = || ended.iter().map(|r| r.printed.bytes()).sum::<usize>();
     let first = bytes();
     let mut last = first;
     loop {
         hear_out(ended);
         let stop = inbox.try_iter().find_map(|event| match event {
-            Event::Stop(stop) => Some(stop),
+            JobEvent::Stop(stop) => Some(stop),
             _ => None,
         });
         let now = bytes();
@@ -288,23 +289,23 @@ fn hear_all(ended: &[Running], inbox: &Receiver<Event>) -> Option<Stop> {
     }
 }
 
-fn lost_output(event: Event) -> Option<Stop> {
+fn lost_output(event: JobEvent) -> Option<StopReason> {
     match event {
-        Event::Stop(stop @ Stop::Output(_)) => Some(stop),
+        JobEvent::Stop(stop @ StopReason::Output(_)) => Some(stop),
         _ => None,
     }
 }
 
 /// Sends SIGTERM to the running processes, and SIGKILL after a while or at a second stop request.
 /// Returns whether output was lost.
-fn end(running: &mut [Running], inbox: &Receiver<Event>) -> Option<Stop> {
+fn end(running: &mut [Running], inbox: &Receiver<JobEvent>) -> Option<StopReason> {
     let mut lost = None;
     let mut until = Instant::now() + GRACE;
     reap(running);
     running.iter().for_each(ask_to_end);
     while running.iter().any(|r| r.status.is_none()) && Instant::now() < until {
         match inbox.recv_timeout(Duration::from_millis(20)) {
-            Ok(Event::Stop(stop)) if stop.is_urgent() => until = Instant::now(),
+            Ok(JobEvent::Stop(stop)) if stop.is_urgent() => until = Instant::now(),
             Ok(event) => lost = lost.or_else(|| lost_output(event)),
             Err(_) => {}
         }

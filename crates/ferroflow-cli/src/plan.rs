@@ -67,7 +67,7 @@ pub struct Args {
 
 /// The job to predict: model, link, workers and servers.
 #[derive(Clone, Copy)]
-struct Job {
+struct PlannedJob {
     bytes: f64,
     link: f64,
     n: f64,
@@ -95,7 +95,7 @@ impl Strategy {
     }
 }
 
-impl Job {
+impl PlannedJob {
     /// The strategies that are possible with the available servers.
     fn strategies(&self) -> &'static [Strategy] {
         if self.servers > 0.0 { &Strategy::ALL } else { &[Strategy::Ring] }
@@ -103,7 +103,7 @@ impl Job {
 
     /// Bytes that the busiest link carries in each direction, in one step.
     fn volume(&self, strategy: Strategy) -> f64 {
-        let Job { bytes: d, n, servers: k, .. } = *self;
+        let PlannedJob { bytes: d, n, servers: k, .. } = *self;
         match strategy {
             // Scatter-reduce and all-gather, (n - 1)/n of the bytes each.
             Strategy::Ring => 2.0 * d * (n - 1.0) / n,
@@ -159,7 +159,7 @@ pub fn run(args: Args) -> Result<()> {
         return wrong("--target-efficiency lies between 0 and 1");
     }
     let (bytes, step, link) = known(&args)?;
-    let job = Job {
+    let job = PlannedJob {
         bytes,
         link,
         n: f64::from(args.n),
@@ -306,7 +306,7 @@ type Simulated = (String, Option<f64>);
 
 /// Simulates an all-reduce of the job's bytes among `n` ranks with every algorithm, fastest first.
 /// The one with servers has as many servers per rank as the job.
-fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<Simulated>> {
+fn simulate(job: &PlannedJob, n: usize, latency: f64) -> Result<Vec<Simulated>> {
     let model = LinkCostModel { alpha: latency, beta: 1.0 / job.link, ..LinkCostModel::default() };
     let algorithms =
         [Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::DoubleTree, Algorithm::Doubling];
@@ -329,7 +329,7 @@ fn simulate(job: &Job, n: usize, latency: f64) -> Result<Vec<Simulated>> {
     Ok(all)
 }
 
-fn report(job: &Job, target: Option<f64>) -> Value {
+fn report(job: &PlannedJob, target: Option<f64>) -> Value {
     let rows: Vec<Value> = job
         .strategies()
         .iter()
@@ -359,7 +359,7 @@ fn report(job: &Job, target: Option<f64>) -> Value {
     })
 }
 
-fn table(job: &Job, target: Option<f64>) -> String {
+fn table(job: &PlannedJob, target: Option<f64>) -> String {
     /// Width of the longest name, with thousands of servers.
     const NAME: usize = 31;
     let mut out = format!(
@@ -395,7 +395,7 @@ fn table(job: &Job, target: Option<f64>) -> String {
 
 /// Efficiency by number of workers for several links: of all-reduce, and of the recommended
 /// strategy if it is another.
-fn chart(job: &Job) -> String {
+fn chart(job: &PlannedJob) -> String {
     let plain = Choice { strategy: Strategy::Ring, job: *job };
     let best = choice::with_all_workers(job);
     match best.strategy {
@@ -426,7 +426,7 @@ fn chart_of(Choice { strategy, job }: &Choice) -> String {
     for (name, link) in LINKS {
         out += &format!("{name:>10}");
         for n in WORKERS.map(f64::from) {
-            let p = Job { link, n, servers: n * servers_each, ..*job }.efficiency(*strategy);
+            let p = PlannedJob { link, n, servers: n * servers_each, ..*job }.efficiency(*strategy);
             let bar = "#".repeat((p * 10.0).round() as usize);
             out += &format!("  {bar:<10}{:>3.0}", p * 100.0);
         }
@@ -439,8 +439,8 @@ fn chart_of(Choice { strategy, job }: &Choice) -> String {
 mod tests {
     use super::*;
 
-    fn vgg16() -> Job {
-        Job { bytes: 553.36e6, link: 125e6, n: 4.0, step: 0.55, servers: 4.0, overlap: 0.0 }
+    fn vgg16() -> PlannedJob {
+        PlannedJob { bytes: 553.36e6, link: 125e6, n: 4.0, step: 0.55, servers: 4.0, overlap: 0.0 }
     }
 
     #[test]
@@ -455,8 +455,8 @@ mod tests {
     fn the_link_found_for_an_efficiency_gives_it() {
         for overlap in [0.0, 0.4] {
             for strategy in Strategy::ALL {
-                let job = Job { overlap, ..vgg16() };
-                let faster = Job { link: job.link_for(strategy, 0.8), ..job };
+                let job = PlannedJob { overlap, ..vgg16() };
+                let faster = PlannedJob { link: job.link_for(strategy, 0.8), ..job };
                 assert!((faster.efficiency(strategy) - 0.8).abs() < 1e-9);
             }
         }
@@ -465,10 +465,12 @@ mod tests {
     #[test]
     fn the_split_is_a_ring_without_servers_and_servers_with_as_many() {
         let job = vgg16();
-        let none = Job { servers: 0.0, ..job };
+        let none = PlannedJob { servers: 0.0, ..job };
         assert!((none.volume(Strategy::Split) - job.volume(Strategy::Ring)).abs() < 1.0);
         assert!((job.volume(Strategy::Split) - job.volume(Strategy::Servers)).abs() < 1.0);
-        assert!(Job { servers: 2.0, ..job }.volume(Strategy::Split) < job.volume(Strategy::Ring));
+        assert!(
+            PlannedJob { servers: 2.0, ..job }.volume(Strategy::Split) < job.volume(Strategy::Ring)
+        );
     }
 
     #[test]
@@ -483,7 +485,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_to_simulate_leaves_the_rest() {
-        let job = Job { bytes: 4e6, ..vgg16() };
+        let job = PlannedJob { bytes: 4e6, ..vgg16() };
         let all = simulate(&job, 4000, 50e-6).unwrap();
         assert!(all.iter().any(|(name, seconds)| name == "ring" && seconds.is_some()));
         assert!(all.iter().any(|(name, seconds)| name == "with 4000 servers" && seconds.is_none()));
@@ -493,7 +495,7 @@ mod tests {
     #[test]
     fn a_measured_link_predicts_what_was_measured() {
         let link = link_of(553.36e6, 4, 6.64);
-        let job = Job { link, ..vgg16() };
+        let job = PlannedJob { link, ..vgg16() };
         assert!((job.transfer(Strategy::Ring) - 6.64).abs() < 1e-9);
     }
 
@@ -507,7 +509,7 @@ mod tests {
         assert!(
             charts.contains("efficiency of parameter servers, with as many servers as workers")
         );
-        let fast = Job { link: 1e12, ..vgg16() };
+        let fast = PlannedJob { link: 1e12, ..vgg16() };
         assert_eq!(chart(&fast).matches("efficiency of").count(), 1);
         assert_eq!(report["recommended"]["workers"], 1.0);
         assert!(table(&vgg16(), None).contains("recommended: one worker alone"));
@@ -515,7 +517,7 @@ mod tests {
 
     #[test]
     fn columns_stand_below_each_other() {
-        let job = Job { servers: 1000.0, ..vgg16() };
+        let job = PlannedJob { servers: 1000.0, ..vgg16() };
         let text = table(&job, Some(0.9));
         let ends = text.lines().skip(3).take(3).map(|l| l.find('%').unwrap());
         let ends: Vec<usize> = ends.collect();

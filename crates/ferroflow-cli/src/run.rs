@@ -267,8 +267,8 @@ pub fn run(args: Args) -> Result<()> {
             return Err(invalid(text.into()));
         }
         Some(np) if args.is_elastic() => {
-            let plan = elastic::Plan::new(&args, np)?;
-            elastic::run(elastic::Plan { env: passed_on, ..plan }, &shell)
+            let plan = elastic::ElasticPlan::new(&args, np)?;
+            elastic::run(elastic::ElasticPlan { env: passed_on, ..plan }, &shell)
         }
         Some(np) => launch(with_passed_on(ranks(&args, np)?), &shell, Guard::start()),
         None => {

@@ -1,6 +1,6 @@
 //! Reasons to end a job early: a signal, or output that cannot be written.
 
-use super::Event;
+use super::JobEvent;
 use ferroflow::{Code, Error, Result};
 use rustix::process::Signal;
 use std::fmt;
@@ -9,50 +9,52 @@ use std::sync::mpsc::Sender;
 
 /// A reason from outside to end a job.
 #[derive(Debug)]
-pub enum Stop {
+pub enum StopReason {
     Signal(Signal),
     /// The output of the processes cannot be written.
     Output(std::io::Error),
 }
 
-impl Stop {
+impl StopReason {
     /// The launcher's exit code, as a shell would report it.
     pub fn code(&self) -> u8 {
         match self {
-            Stop::Signal(signal) => 128 + signal.as_raw() as u8,
+            StopReason::Signal(signal) => 128 + signal.as_raw() as u8,
             // The code of a program that SIGPIPE kills.
-            Stop::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
+            StopReason::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
                 128 + Signal::PIPE.as_raw() as u8
             }
-            Stop::Output(_) => 1,
+            StopReason::Output(_) => 1,
         }
     }
 
     /// Whether this counts as a second request to stop at once. A closing terminal sends several
     /// signals and breaks the output, so those do not count.
     pub fn is_urgent(&self) -> bool {
-        matches!(self, Stop::Signal(Signal::INT | Signal::TERM))
+        matches!(self, StopReason::Signal(Signal::INT | Signal::TERM))
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::Signal(Signal::INT) => write!(f, "the job was ended by Ctrl-C (SIGINT)"),
-            Stop::Signal(Signal::HUP) => {
+            StopReason::Signal(Signal::INT) => write!(f, "the job was ended by Ctrl-C (SIGINT)"),
+            StopReason::Signal(Signal::HUP) => {
                 write!(f, "the job was ended by SIGHUP: its terminal is gone (nohup goes on then)")
             }
-            Stop::Signal(_) => write!(f, "the job was ended by SIGTERM"),
-            Stop::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
+            StopReason::Signal(_) => write!(f, "the job was ended by SIGTERM"),
+            StopReason::Output(e) if e.kind() == ErrorKind::BrokenPipe => {
                 write!(f, "the job was ended, since the reader of its output has gone away")
             }
-            Stop::Output(e) => write!(f, "the job was ended, its output cannot be written: {e}"),
+            StopReason::Output(e) => {
+                write!(f, "the job was ended, its output cannot be written: {e}")
+            }
         }
     }
 }
 
 /// Turns SIGTERM, Ctrl-C and the loss of the terminal into a stop of the job.
-pub fn watch_signals(events: Sender<Event>) -> Result<()> {
+pub fn watch_signals(events: Sender<JobEvent>) -> Result<()> {
     let problem =
         |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
     let runtime =
@@ -78,7 +80,7 @@ pub fn watch_signals(events: Sender<Event>) -> Result<()> {
                     _ = int.recv() => Signal::INT,
                     _ = hung_up() => Signal::HUP,
                 };
-                if events.send(Event::Stop(Stop::Signal(signal))).is_err() {
+                if events.send(JobEvent::Stop(StopReason::Signal(signal))).is_err() {
                     return;
                 }
             }
@@ -108,8 +110,8 @@ mod tests {
 
     #[test]
     fn exit_codes_are_those_of_a_shell() {
-        let output = |kind: ErrorKind| Stop::Output(kind.into()).code();
-        assert_eq!(Stop::Signal(Signal::TERM).code(), 143);
+        let output = |kind: ErrorKind| StopReason::Output(kind.into()).code();
+        assert_eq!(StopReason::Signal(Signal::TERM).code(), 143);
         assert_eq!((output(ErrorKind::BrokenPipe), output(ErrorKind::StorageFull)), (141, 1));
     }
 }

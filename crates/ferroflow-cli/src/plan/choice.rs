@@ -1,6 +1,6 @@
 //! Recommends a strategy and its number of workers and servers.
 
-use super::{Job, Strategy};
+use super::{PlannedJob, Strategy};
 use serde_json::{Value, json};
 
 /// A strategy and the job that uses it.
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub struct Choice {
     pub strategy: Strategy,
     /// With the number of workers and servers that the strategy uses.
-    pub job: Job,
+    pub job: PlannedJob,
 }
 
 /// A choice this close to the fastest wins if it needs fewer machines.
@@ -37,7 +37,7 @@ impl Choice {
     }
 
     /// The recommendation as text; `of` is the whole job.
-    pub fn explained(&self, of: &Job) -> String {
+    pub fn explained(&self, of: &PlannedJob) -> String {
         if self.job.n == 1.0 {
             if of.n == 1.0 {
                 return "one worker alone".into();
@@ -60,7 +60,7 @@ impl Choice {
 
     /// The command that starts it.
     fn command(&self) -> String {
-        let Job { n, servers: k, .. } = self.job;
+        let PlannedJob { n, servers: k, .. } = self.job;
         match self.strategy {
             Strategy::Ring => format!("ferroflow run -np {n}"),
             Strategy::Servers => format!("ferroflow run -np {n} --servers {k} --servers-only"),
@@ -80,16 +80,16 @@ impl Choice {
 }
 
 /// The fewest workers and servers whose speed is within 1 % of the best.
-pub fn recommended(job: &Job) -> Choice {
+pub fn recommended(job: &PlannedJob) -> Choice {
     best(job, &counts(job.n))
 }
 
 /// The best choice that uses all workers.
-pub fn with_all_workers(job: &Job) -> Choice {
+pub fn with_all_workers(job: &PlannedJob) -> Choice {
     best(job, &[job.n])
 }
 
-fn best(job: &Job, workers: &[f64]) -> Choice {
+fn best(job: &PlannedJob, workers: &[f64]) -> Choice {
     let all = || workers.iter().flat_map(|&n| with_workers(job, n));
     let fastest = all().map(|c| c.speedup()).fold(0.0, f64::max);
     let near = all().filter(|c| c.speedup() >= NEAR * fastest);
@@ -100,11 +100,11 @@ fn best(job: &Job, workers: &[f64]) -> Choice {
         machines.then(b.speedup().total_cmp(&a.speedup()))
     };
     let found = near.min_by(order);
-    found.unwrap_or(Choice { strategy: Strategy::Ring, job: Job { servers: 0.0, ..*job } })
+    found.unwrap_or(Choice { strategy: Strategy::Ring, job: PlannedJob { servers: 0.0, ..*job } })
 }
 
-fn with_workers(job: &Job, n: f64) -> Vec<Choice> {
-    let with = |strategy, servers| Choice { strategy, job: Job { n, servers, ..*job } };
+fn with_workers(job: &PlannedJob, n: f64) -> Vec<Choice> {
+    let with = |strategy, servers| Choice { strategy, job: PlannedJob { n, servers, ..*job } };
     let mut all = vec![with(Strategy::Ring, 0.0)];
     for k in counts(job.servers.min(n)).into_iter().filter(|k| *k <= job.servers) {
         all.extend([with(Strategy::Servers, k), with(Strategy::Split, k)]);
@@ -127,18 +127,18 @@ fn counts(most: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn job(bytes: f64, link: f64, n: f64, servers: f64) -> Job {
-        Job { bytes, link, n, step: 0.1, servers, overlap: 0.0 }
+    fn job(bytes: f64, link: f64, n: f64, servers: f64) -> PlannedJob {
+        PlannedJob { bytes, link, n, step: 0.1, servers, overlap: 0.0 }
     }
 
-    fn how(job: &Job) -> (f64, String) {
+    fn how(job: &PlannedJob) -> (f64, String) {
         let found = recommended(job);
         (found.job.n, found.how())
     }
 
     #[test]
     fn a_slow_link_is_not_recommended() {
-        let vgg16 = Job { step: 0.55, ..job(553.36e6, 125e6, 4.0, 4.0) };
+        let vgg16 = PlannedJob { step: 0.55, ..job(553.36e6, 125e6, 4.0, 4.0) };
         let found = recommended(&vgg16);
         assert_eq!((found.job.n, found.job.servers), (1.0, 0.0));
         let text = found.explained(&vgg16);
@@ -167,7 +167,7 @@ mod tests {
             let mut fastest = 1.0f64;
             for n in 1..=n as u32 {
                 for k in 1..=(k as u32).min(n) {
-                    let tried = Job { n: f64::from(n), servers: f64::from(k), ..job };
+                    let tried = PlannedJob { n: f64::from(n), servers: f64::from(k), ..job };
                     for strategy in Strategy::ALL {
                         fastest = fastest.max(tried.n * tried.efficiency(strategy));
                     }

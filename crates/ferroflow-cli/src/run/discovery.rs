@@ -1,7 +1,7 @@
 //! Polls the script that prints the current hosts of an elastic job.
 
 use super::hosts::{Host, parse};
-use crate::launch::Event;
+use crate::launch::JobEvent;
 use ferroflow::{Code, Error, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ pub struct Discovery {
 impl Discovery {
     /// Sends an event for the first answer and for each that differs from the one before: the hosts
     /// (those no longer named have no slots), or the error.
-    pub fn start(script: String, events: Sender<Event>, every: Duration) -> Result<Discovery> {
+    pub fn start(script: String, events: Sender<JobEvent>, every: Duration) -> Result<Discovery> {
         let (over, is_over) = channel();
         let work = move || follow(&script, &events, every, &is_over);
         let thread = std::thread::Builder::new().name("ff-discovery".into()).spawn(work);
@@ -46,7 +46,7 @@ impl Drop for Discovery {
     }
 }
 
-fn follow(script: &str, events: &Sender<Event>, every: Duration, over: &Receiver<Infallible>) {
+fn follow(script: &str, events: &Sender<JobEvent>, every: Duration, over: &Receiver<Infallible>) {
     let mut known: Option<Vec<Host>> = None;
     let mut trouble = None;
     loop {
@@ -67,7 +67,7 @@ fn follow(script: &str, events: &Sender<Event>, every: Duration, over: &Receiver
                 is_new.then_some(Err(e))
             }
         };
-        if news.is_some_and(|news| events.send(Event::Hosts(news)).is_err()) {
+        if news.is_some_and(|news| events.send(JobEvent::Hosts(news)).is_err()) {
             return;
         }
         if over.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
@@ -181,7 +181,7 @@ mod tests {
         let (events, inbox) = channel();
         let _asking = Discovery::start(script.path(), events, Duration::ZERO).unwrap();
         let next = || match inbox.recv_timeout(Duration::from_secs(60)) {
-            Ok(Event::Hosts(news)) => news,
+            Ok(JobEvent::Hosts(news)) => news,
             _ => panic!("no news"),
         };
         assert_eq!(next().unwrap().len(), 2);

@@ -8,7 +8,7 @@ use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
 use super::secrets::JobSecrets;
 use super::shortage::Shortage;
 use crate::launch::{
-    Event, GRACE, Guard, Process, RemoteShell, Running, Stop, ask_to_end, code_of, finish,
+    GRACE, Guard, JobEvent, Process, RemoteShell, Running, StopReason, ask_to_end, code_of, finish,
     hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// The settings of an elastic job.
-pub struct Plan {
+pub struct ElasticPlan {
     pub np: usize,
     pub min: usize,
     pub max: usize,
@@ -37,9 +37,9 @@ pub struct Plan {
     pub insecure: bool,
 }
 
-impl Plan {
+impl ElasticPlan {
     /// The settings from the command line, with `np` initial processes.
-    pub fn new(args: &Args, np: usize) -> Result<Plan> {
+    pub fn new(args: &Args, np: usize) -> Result<ElasticPlan> {
         let min = args.min_np.unwrap_or(np);
         let max = args.max_np.unwrap_or(np.max(min));
         if min == 0 || np < min || max < np {
@@ -55,7 +55,7 @@ impl Plan {
         let Some((program, rest)) = args.program.split_first() else {
             return Err(invalid("no program to run".into()));
         };
-        Ok(Plan {
+        Ok(ElasticPlan {
             np,
             min,
             max,
@@ -81,8 +81,8 @@ struct Slot {
     leaving: Option<Instant>,
 }
 
-struct Job<'a> {
-    plan: Plan,
+struct ElasticJob<'a> {
+    plan: ElasticPlan,
     shell: &'a RemoteShell,
     address: String,
     secrets: JobSecrets,
@@ -95,13 +95,13 @@ struct Job<'a> {
     done: usize,
     short: Shortage,
     driver: Driver,
-    events: Sender<Event>,
+    events: Sender<JobEvent>,
     guard: Arc<Guard>,
 }
 
 /// Runs the job until its processes are done. Returns 0, or the exit code of the first failed
 /// process when too few are left.
-pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
+pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
     let (events, inbox) = channel();
     watch_signals(events.clone())?;
     let script = plan.script.clone();
@@ -131,7 +131,7 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
     let trust = secrets.trust("driver", host.trim_matches(['[', ']']))?;
     let driver = Driver::start_with(listener, options, trust)?;
     let failed = vec![0; plan.hosts.len()];
-    let mut job = Job {
+    let mut job = ElasticJob {
         plan,
         shell,
         address,
@@ -161,7 +161,7 @@ pub fn run(mut plan: Plan, shell: &RemoteShell) -> Result<u8> {
 
 /// Waits until the minimum number of slots is available or the job is stopped. Fails if the script
 /// fails on its first run.
-fn await_slots(plan: &mut Plan, inbox: &Receiver<Event>) -> Result<Option<Stop>> {
+fn await_slots(plan: &mut ElasticPlan, inbox: &Receiver<JobEvent>) -> Result<Option<StopReason>> {
     let mut is_known = plan.script.is_none();
     let mut short = Shortage::default();
     while !is_known || slots(&plan.hosts) < plan.min {
@@ -169,18 +169,18 @@ fn await_slots(plan: &mut Plan, inbox: &Receiver<Event>) -> Result<Option<Stop>>
             short.check(slots(&plan.hosts), plan.min, plan.timeout, true)?;
         }
         match inbox.recv_timeout(Duration::from_millis(50)) {
-            Ok(Event::Stop(stop)) => return Ok(Some(stop)),
-            Ok(Event::Hosts(Ok(hosts))) => (plan.hosts, is_known) = (hosts, true),
-            Ok(Event::Hosts(Err(e))) if is_known => tell(e.message()),
-            Ok(Event::Hosts(Err(e))) => return Err(e),
-            Ok(Event::Closed) | Err(_) => {}
+            Ok(JobEvent::Stop(stop)) => return Ok(Some(stop)),
+            Ok(JobEvent::Hosts(Ok(hosts))) => (plan.hosts, is_known) = (hosts, true),
+            Ok(JobEvent::Hosts(Err(e))) if is_known => tell(e.message()),
+            Ok(JobEvent::Hosts(Err(e))) => return Err(e),
+            Ok(JobEvent::Closed) | Err(_) => {}
         }
     }
     Ok(None)
 }
 
 /// The address at which the processes reach the driver.
-fn meeting_place(plan: &Plan) -> Result<(TcpListener, String)> {
+fn meeting_place(plan: &ElasticPlan) -> Result<(TcpListener, String)> {
     let all_here = plan.script.is_none() && plan.hosts.iter().all(Host::is_here);
     let own = own_address(&plan.hosts).filter(|_| !all_here);
     let any = match own {
@@ -200,8 +200,8 @@ fn meeting_place(plan: &Plan) -> Result<(TcpListener, String)> {
     Ok((listener, format!("{name}:{port}")))
 }
 
-impl Job<'_> {
-    fn serve(&mut self, inbox: &Receiver<Event>) -> Result<u8> {
+impl ElasticJob<'_> {
+    fn serve(&mut self, inbox: &Receiver<JobEvent>) -> Result<u8> {
         let mut first_failure: Option<u8> = None;
         loop {
             self.fill()?;
@@ -210,13 +210,13 @@ impl Job<'_> {
             }
             self.mind_shortage()?;
             match inbox.recv_timeout(Duration::from_millis(50)) {
-                Ok(Event::Stop(stop)) => {
+                Ok(JobEvent::Stop(stop)) => {
                     tell(&stop);
                     return Ok(stop.code());
                 }
-                Ok(Event::Hosts(Ok(hosts))) => self.change(hosts),
-                Ok(Event::Hosts(Err(e))) => tell(e.message()),
-                Ok(Event::Closed) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(JobEvent::Hosts(Ok(hosts))) => self.change(hosts),
+                Ok(JobEvent::Hosts(Err(e))) => tell(e.message()),
+                Ok(JobEvent::Closed) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(1),
             }
             self.ended.retain(Running::is_open);
@@ -352,8 +352,8 @@ impl Job<'_> {
 mod tests {
     use super::*;
 
-    fn plan(script: &str, slots: usize) -> Plan {
-        Plan {
+    fn plan(script: &str, slots: usize) -> ElasticPlan {
+        ElasticPlan {
             np: 1,
             min: 1,
             max: slots,
@@ -385,7 +385,10 @@ mod tests {
     #[test]
     fn limits_must_hold_each_other() {
         let with = |np, min, max| {
-            Plan::new(&Args { min_np: min, max_np: max, ..crate::run::tests::args(np, None) }, np)
+            ElasticPlan::new(
+                &Args { min_np: min, max_np: max, ..crate::run::tests::args(np, None) },
+                np,
+            )
         };
         let plan = with(2, Some(1), Some(4)).unwrap();
         assert_eq!((plan.np, plan.min, plan.max, plan.hosts[0].slots), (2, 1, 4, 4));
@@ -393,12 +396,12 @@ mod tests {
         assert!(with(2, Some(3), None).is_err() && with(2, None, Some(1)).is_err());
         assert!(with(2, Some(0), None).is_err());
         let too_few = Args { min_np: Some(1), ..crate::run::tests::args(2, Some("a:1")) };
-        assert!(Plan::new(&too_few, 2).is_err(), "nothing says that there will be more");
+        assert!(ElasticPlan::new(&too_few, 2).is_err(), "nothing says that there will be more");
     }
 
     #[test]
     fn a_job_without_slots_ends_after_a_while() {
-        let plan = Plan { hosts: Vec::new(), timeout: Duration::ZERO, ..plan("exit 0", 1) };
+        let plan = ElasticPlan { hosts: Vec::new(), timeout: Duration::ZERO, ..plan("exit 0", 1) };
         let e = run(plan, &RemoteShell::default()).unwrap_err();
         assert!(e.message().starts_with("0 of 1 slots"), "{e}");
     }

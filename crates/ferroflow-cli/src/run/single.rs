@@ -2,7 +2,7 @@
 //! `ferroflow exec train.py`.
 
 use super::hook::{Client, Hook};
-use crate::launch::{Event, GRACE, Stop, code_of, tell, watch_signals};
+use crate::launch::{GRACE, JobEvent, StopReason, code_of, tell, watch_signals};
 use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions};
 use ferroflow::{Code, Error, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -48,21 +48,21 @@ fn serve() -> Result<BackgroundServer> {
 
 /// Waits for the program. A signal to this process ends it: Ctrl-C has already reached a program in
 /// the same terminal, which gets time to save its work.
-fn wait(child: &mut Child, inbox: &Receiver<Event>) -> Result<u8> {
+fn wait(child: &mut Child, inbox: &Receiver<JobEvent>) -> Result<u8> {
     let problem = |e: std::io::Error| Error::new(Code::Internal, format!("cannot wait: {e}"));
     let mut until: Option<(Instant, Signal)> = None;
     loop {
         if let Some(status) = child.try_wait().map_err(problem)? {
             return Ok(code_of(status));
         }
-        if let Ok(Event::Stop(stop)) = inbox.recv_timeout(Duration::from_millis(20)) {
+        if let Ok(JobEvent::Stop(stop)) = inbox.recv_timeout(Duration::from_millis(20)) {
             let now = Instant::now();
             until = Some(match (&stop, until) {
                 (_, Some(_)) => (now, Signal::KILL),
-                (Stop::Signal(Signal::INT), None) => (now + GRACE, Signal::TERM),
+                (StopReason::Signal(Signal::INT), None) => (now + GRACE, Signal::TERM),
                 _ => (now, Signal::TERM),
             });
-            if !matches!(stop, Stop::Signal(Signal::INT)) {
+            if !matches!(stop, StopReason::Signal(Signal::INT)) {
                 tell(&stop);
             }
         }

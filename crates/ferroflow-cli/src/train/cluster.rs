@@ -1,8 +1,8 @@
 //! Trains with a cluster of processes on this machine: parameter servers and workers.
 
 use super::Args;
-use super::progress::{Point, Progress};
-use super::run::{Outcome, Place, Stop, finish, train};
+use super::progress::{Point, TrainProgress};
+use super::run::{Place, StopRequest, TrainOutcome, finish, train};
 use crate::dashboard::JobBoard;
 use crate::launch::Guard;
 use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig, Trust};
@@ -84,7 +84,12 @@ impl Cluster<'_> {
     }
 
     /// Reports a killed task; fails if it must not be restarted.
-    fn may_restart(&mut self, name: &str, status: ExitStatus, progress: &Progress) -> Result<()> {
+    fn may_restart(
+        &mut self,
+        name: &str,
+        status: ExitStatus,
+        progress: &TrainProgress,
+    ) -> Result<()> {
         use std::os::unix::process::ExitStatusExt;
         let Some(signal) = status.signal() else {
             return Err(failed(name, format!("failed ({status}); its message is above")));
@@ -103,7 +108,7 @@ impl Cluster<'_> {
     }
 
     /// Restarts parameter servers that were killed.
-    fn restart_killed_servers(&mut self, progress: &Progress) -> Result<()> {
+    fn restart_killed_servers(&mut self, progress: &TrainProgress) -> Result<()> {
         for task in 0..self.servers.len() {
             let (name, child) = &mut self.servers[task];
             if let Some(status) = child.try_wait().map_err(|e| failed(name, e))? {
@@ -117,7 +122,7 @@ impl Cluster<'_> {
     }
 
     /// Restarts a worker that was killed.
-    fn restart_killed_worker(&mut self, task: usize, progress: &Progress) -> Result<()> {
+    fn restart_killed_worker(&mut self, task: usize, progress: &TrainProgress) -> Result<()> {
         let (name, child) = &mut self.workers[task];
         let status = child.wait().map_err(|e| failed(name, e))?;
         let (name, old) = (name.clone(), child.id());
@@ -164,7 +169,7 @@ fn send_sigterm(process: u32) {
 pub fn lead(args: &Args) -> Result<()> {
     args.check_backup(args.workers)?;
     let in_step = !args.asynchronous;
-    let stop = Stop::on_signal()?;
+    let stop = StopRequest::on_signal()?;
     let (lines, received) = mpsc::channel::<(usize, Option<String>)>();
     let watched = JobBoard::start(args.dashboard.as_deref(), Some(args.out()))?;
     let mut cluster = Cluster {
@@ -178,7 +183,7 @@ pub fn lead(args: &Args) -> Result<()> {
         lines,
         watched: &watched,
     };
-    let mut progress = Progress::new(args.json, args.steps(), args.workers);
+    let mut progress = TrainProgress::new(args.json, args.steps(), args.workers);
     progress.title(&format!(
         "training {} with {} ps and {} workers, {}",
         args.what(),
@@ -260,7 +265,7 @@ pub fn lead(args: &Args) -> Result<()> {
 }
 
 /// Trains on the same number of examples in this process alone, for comparison.
-fn compare(args: &Args, cluster: &Outcome, stop: &Stop) -> Result<()> {
+fn compare(args: &Args, cluster: &TrainOutcome, stop: &StopRequest) -> Result<()> {
     let replicas = if args.asynchronous { 1 } else { args.workers as i64 };
     let steps = (cluster.step - cluster.first_step) * replicas;
     let alone = train(args, &Place::alone(Vec::new()), steps, None, stop, |_| {})?;
@@ -340,7 +345,7 @@ pub fn work(args: &Args) -> Result<()> {
         in_step: !args.asynchronous,
         gpus: Vec::new(),
     };
-    train_and_report(args, &place, &metrics, &Stop::on_signal()?)?;
+    train_and_report(args, &place, &metrics, &StopRequest::on_signal()?)?;
     // Other workers may still need this server. The leader closes our input when all are done.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
@@ -380,11 +385,16 @@ pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
         in_step: !args.asynchronous,
         gpus: Vec::new(),
     };
-    train_and_report(args, &place, &metrics, &Stop::on_signal()?)
+    train_and_report(args, &place, &metrics, &StopRequest::on_signal()?)
 }
 
 /// Trains and prints progress and result, one JSON object per line.
-fn train_and_report(args: &Args, place: &Place, metrics: &TaskMetrics, stop: &Stop) -> Result<()> {
+fn train_and_report(
+    args: &Args,
+    place: &Place,
+    metrics: &TaskMetrics,
+    stop: &StopRequest,
+) -> Result<()> {
     let report = |point: &Point| {
         metrics.report_scalar("loss", point.global, f64::from(point.loss));
         println!("{}", point.to_json(place.worker));
@@ -414,7 +424,7 @@ fn train_and_report(args: &Args, place: &Place, metrics: &TaskMetrics, stop: &St
 const NAMES: [&str; 6] = ["W", "b", "accuracy", "mean", "test loss", "test accuracy"];
 
 /// Parses the last line of a worker.
-fn outcome(json: &serde_json::Value) -> Outcome {
+fn outcome(json: &serde_json::Value) -> TrainOutcome {
     let pairs = |key: &str| -> Vec<(&'static str, f32)> {
         let list = json[key].as_array().cloned().unwrap_or_default();
         let pair = |v: &serde_json::Value| {
@@ -423,7 +433,7 @@ fn outcome(json: &serde_json::Value) -> Outcome {
         };
         list.iter().filter_map(pair).collect()
     };
-    Outcome {
+    TrainOutcome {
         step: json["step"].as_i64().unwrap_or(0),
         first_step: json["first_step"].as_i64().unwrap_or(0),
         seconds: json["seconds"].as_f64().unwrap_or(0.0),

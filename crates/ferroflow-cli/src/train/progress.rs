@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::loss_chart::LossCurve;
-use super::run::Outcome;
+use super::run::TrainOutcome;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -49,7 +49,7 @@ impl Point {
 }
 
 /// Shows progress and records the loss curve of each worker.
-pub struct Progress {
+pub struct TrainProgress {
     is_json: bool,
     steps: i64,
     workers: Vec<Point>,
@@ -66,10 +66,10 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two reports on a terminal or in JSON.
 const WATCHED_INTERVAL: Duration = Duration::from_millis(100);
 
-impl Progress {
-    pub fn new(is_json: bool, steps: i64, workers: usize) -> Progress {
+impl TrainProgress {
+    pub fn new(is_json: bool, steps: i64, workers: usize) -> TrainProgress {
         let curve = |i| LossCurve { label: format!("worker {i}"), points: Vec::new() };
-        Progress {
+        TrainProgress {
             is_json,
             steps,
             workers: vec![Point::default(); workers],
@@ -156,7 +156,7 @@ impl Progress {
     }
 
     /// Prints the result, where the files are, and the commands that show them.
-    pub fn summary(&self, args: &Args, o: &Outcome, out: &Path, interrupted: bool) {
+    pub fn summary(&self, args: &Args, o: &TrainOutcome, out: &Path, interrupted: bool) {
         let trained = o.step - o.first_step;
         let rate = if o.seconds > 0.0 { trained as f64 / o.seconds } else { 0.0 };
         if self.is_json {

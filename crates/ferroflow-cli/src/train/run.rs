@@ -4,7 +4,7 @@ use super::Args;
 use super::data::Draw;
 use super::loss_chart;
 use super::model::{Built, Replicas, Source, Trainer, build, trainer};
-use super::progress::{Point, Progress};
+use super::progress::{Point, TrainProgress};
 use crate::dashboard::LocalPage;
 use ferroflow::cluster::BackgroundServer;
 use ferroflow::gpu::Gpu;
@@ -73,7 +73,7 @@ impl Place {
 }
 
 /// The result of training.
-pub struct Outcome {
+pub struct TrainOutcome {
     pub step: i64,
     pub first_step: i64,
     pub seconds: f64,
@@ -86,11 +86,11 @@ pub struct Outcome {
 
 /// Trains in this process alone.
 pub fn local(args: &Args) -> Result<()> {
-    let mut progress = Progress::new(args.json, args.steps(), 1);
+    let mut progress = TrainProgress::new(args.json, args.steps(), 1);
     let gpus = args.gpus()?;
     let on = gpus.first().map_or(String::new(), |gpu| format!(" on {}", gpu.name()));
     progress.title(&format!("training {} in this process{on}", args.what()));
-    let stop = Stop::on_signal()?;
+    let stop = StopRequest::on_signal()?;
     let (place, out) = (Place::alone(gpus), args.out());
     let metrics = TaskMetrics::new("local", 0);
     let _page = match &args.dashboard {
@@ -113,7 +113,12 @@ pub fn local(args: &Args) -> Result<()> {
 }
 
 /// Writes the loss chart and prints the summary of a job.
-pub fn finish(args: &Args, o: &Outcome, progress: &Progress, interrupted: bool) -> Result<()> {
+pub fn finish(
+    args: &Args,
+    o: &TrainOutcome,
+    progress: &TrainProgress,
+    interrupted: bool,
+) -> Result<()> {
     let out = args.out();
     let picture = out.join("loss.svg");
     let curves = progress.curves();
@@ -128,7 +133,7 @@ pub fn finish(args: &Args, o: &Outcome, progress: &Progress, interrupted: bool) 
 }
 
 /// The graph of a job and the nodes that the training loop uses.
-struct Job {
+struct TrainJob {
     graph: Graph,
     source: Source,
     built: Built,
@@ -136,8 +141,8 @@ struct Job {
     summaries: Option<Output>,
 }
 
-impl Job {
-    fn new(args: &Args, place: &Place) -> Result<Job> {
+impl TrainJob {
+    fn new(args: &Args, place: &Place) -> Result<TrainJob> {
         if place.in_step {
             args.check_backup(place.workers)?;
         }
@@ -153,7 +158,7 @@ impl Job {
             (built, trainer, summary::merge_all(&graph))
         });
         graph.check()?;
-        Ok(Job { graph, source, built, trainer, summaries })
+        Ok(TrainJob { graph, source, built, trainer, summaries })
     }
 
     fn open(
@@ -189,10 +194,10 @@ pub fn train(
     place: &Place,
     last: i64,
     out: Option<&Path>,
-    stop: &Stop,
+    stop: &StopRequest,
     mut report: impl FnMut(&Point),
-) -> Result<Outcome> {
-    let job = Job::new(args, place)?;
+) -> Result<TrainOutcome> {
+    let job = TrainJob::new(args, place)?;
     let built = &job.built;
     let mut session = job.open(args, place, last, out).map_err(|e| explain(e, out))?;
     if place.worker != 0 {
@@ -233,7 +238,7 @@ pub fn train(
     }
     let seconds = started.elapsed().as_secs_f64();
     let step = session.global_step();
-    let mut outcome = Outcome {
+    let mut outcome = TrainOutcome {
         step,
         first_step,
         seconds,
@@ -298,7 +303,7 @@ fn evaluate(
 
 /// Set by Ctrl-C and SIGTERM: training writes a checkpoint and ends. A second signal exits at once.
 #[derive(Clone, Default)]
-pub struct Stop(Arc<StopState>);
+pub struct StopRequest(Arc<StopState>);
 
 #[derive(Default)]
 struct StopState {
@@ -306,7 +311,7 @@ struct StopState {
     then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
 
-impl Stop {
+impl StopRequest {
     pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::Acquire)
     }
@@ -317,8 +322,8 @@ impl Stop {
     }
 
     /// Listens for the signals.
-    pub fn on_signal() -> Result<Stop> {
-        let stop = Stop::default();
+    pub fn on_signal() -> Result<StopRequest> {
+        let stop = StopRequest::default();
         let set = stop.0.clone();
         let failed = |e: std::io::Error| {
             Error::new(Code::Internal, format!("cannot listen for signals: {e}"))

@@ -108,7 +108,7 @@ impl fmt::Display for Cell {
 const LIMIT: Duration = Duration::from_secs(45);
 
 /// The result of the call that the fault hits.
-type Outcome = ferroflow::Result<()>;
+type CallResult = ferroflow::Result<()>;
 
 impl Cell {
     /// The code that the client's call fails with.
@@ -204,7 +204,7 @@ impl Cell {
     fn disturb(
         self,
         cluster: &mut Cluster,
-        tell: Sender<Outcome>,
+        tell: Sender<CallResult>,
         stage: &Stage,
     ) -> Result<Option<Kept>, String> {
         let target = cluster.target(Role::Master);
@@ -255,7 +255,7 @@ impl Cell {
         self,
         cluster: &mut Cluster,
         graph: &GraphDef,
-        tell: Sender<Outcome>,
+        tell: Sender<CallResult>,
     ) -> Result<(), String> {
         let session = Arc::new(connect(cluster, Role::Master, graph)?);
         let ran = session.run_with(&[], &[], &["count/zero"], None);
@@ -289,7 +289,7 @@ impl Stage {
     }
 }
 
-fn begin(tell: Sender<Outcome>, call: impl FnOnce() -> Outcome + Send + 'static) {
+fn begin(tell: Sender<CallResult>, call: impl FnOnce() -> CallResult + Send + 'static) {
     std::thread::spawn(move || tell.send(call()));
 }
 
@@ -346,7 +346,7 @@ impl Kept {
     }
 
     /// Saves once more.
-    fn again(&self) -> impl FnOnce() -> Outcome + Send + use<> {
+    fn again(&self) -> impl FnOnce() -> CallResult + Send + use<> {
         let (session, saver, path) =
             (self.session.clone(), self.saver.clone(), self.dir.join("model"));
         move || saver.save(&session, path, Some(2)).map(drop)
