@@ -5,6 +5,7 @@ mod examples;
 mod inference;
 mod metadata;
 mod tensors;
+mod text_format;
 mod warmup;
 
 pub(crate) use config::{batching_from_text, models_from_text, models_of_reload};

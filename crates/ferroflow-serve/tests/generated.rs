@@ -1,7 +1,6 @@
 //! The files in `src/wire/generated` are what `proto/*.proto` compiles to.
 //! `UPDATE_PROTO=1 cargo test -p ferroflow-serve` writes them anew.
 
-use prost_reflect::prost::Message;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +11,7 @@ fn folder(name: &str) -> PathBuf {
 fn generate(to: &Path) {
     let (own, shared) = (folder("proto"), folder("../ferroflow-proto/proto"));
     let files = ["serving.proto", "serving_config.proto"];
-    let descriptors = protox::compile(files, [&own, &shared]).expect("definitions that compile");
-    let mut code = descriptors.clone();
+    let mut code = protox::compile(files, [&own, &shared]).expect("definitions that compile");
     code.file.retain(|file| file.package() == "tensorflow.serving");
     let (tensorflow, any) =
         ("::ferroflow_proto::tensorflow", "::ferroflow_proto::google::protobuf");
@@ -28,11 +26,6 @@ fn generate(to: &Path) {
         .out_dir(to)
         .compile_fds(code)
         .expect("code for the definitions");
-    // What the parser of text files needs to know.
-    let mut config = descriptors;
-    config.file.retain(|file| file.name() == "serving_config.proto");
-    config.file.iter_mut().for_each(|file| file.source_code_info = None);
-    fs::write(to.join("config.descriptors"), config.encode_to_vec()).expect("a file");
 }
 
 #[test]
@@ -44,10 +37,9 @@ fn generated_code_is_that_of_the_definitions() {
     let fresh = std::env::temp_dir().join(format!("ferroflow-serve-{}", std::process::id()));
     fs::create_dir_all(&fresh).expect("a folder");
     generate(&fresh);
-    for name in ["tensorflow.serving.rs", "config.descriptors"] {
-        let read = |folder: &Path| fs::read(folder.join(name)).expect(name);
-        let is_current = read(&generated) == read(&fresh);
-        assert!(is_current, "{name:?} is stale: UPDATE_PROTO=1 cargo test -p ferroflow-serve");
-    }
+    let name = "tensorflow.serving.rs";
+    let read = |folder: &Path| fs::read(folder.join(name)).expect(name);
+    let is_current = read(&generated) == read(&fresh);
+    assert!(is_current, "{name:?} is stale: UPDATE_PROTO=1 cargo test -p ferroflow-serve");
     fs::remove_dir_all(&fresh).expect("to remove it");
 }
