@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use crate::linted;
 use crate::paths;
 use crate::steps::{self, Failure, Result};
 
 /// How the command is built.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Profile {
-    /// As the tests build it, so that little is left to compile after them.
+    /// As `cargo test` builds it, so that little is left to compile after the tests.
     Dev,
+    /// As the check builds its tests, so that little is left to compile after them.
+    Checked,
     /// As users build it.
     Release,
 }
@@ -19,12 +22,21 @@ impl Profile {
     pub fn new(release: bool) -> Profile {
         if release { Profile::Release } else { Profile::Dev }
     }
+
+    /// The release profile if `release`, and otherwise that of a check.
+    pub fn of_check(release: bool) -> Profile {
+        if release { Profile::Release } else { Profile::Checked }
+    }
 }
+
+/// Selects packages and targets so that dependencies have the features that they have in tests:
+/// those of the workspace, and of what its tests need.
+pub const AS_TESTS: [&str; 3] = ["--workspace", "--test", "cli"];
 
 /// Where [`build`] leaves the command.
 pub fn path(profile: Profile) -> PathBuf {
     let folder = match profile {
-        Profile::Dev => "debug",
+        Profile::Dev | Profile::Checked => "debug",
         Profile::Release => "release",
     };
     paths::target().join(folder).join("ferroflow")
@@ -33,11 +45,14 @@ pub fn path(profile: Profile) -> PathBuf {
 /// Builds the command and returns its path.
 pub fn build(profile: Profile) -> Result<PathBuf> {
     let args: &[&str] = match profile {
-        // With the features of the workspace, as the tests are built.
-        Profile::Dev => &["--workspace"],
+        Profile::Dev | Profile::Checked => &AS_TESTS,
         Profile::Release => &["--release", "--package", "ferroflow-cli"],
     };
-    steps::run(&mut steps::cargo(&[&["build", "--bin", "ferroflow"], args].concat()))?;
+    let mut command = steps::cargo(&[&["build", "--bin", "ferroflow"], args].concat());
+    if profile == Profile::Checked {
+        linted::with_clippy(&mut command)?;
+    }
+    steps::run(&mut command)?;
     let binary = path(profile);
     match binary.metadata() {
         Ok(file) => {

@@ -1,6 +1,5 @@
 //! `cargo xtask check`: what CI runs.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
@@ -10,6 +9,7 @@ use crate::binary::Profile;
 use crate::book;
 use crate::conformance;
 use crate::deny;
+use crate::linted;
 use crate::programs;
 use crate::python;
 use crate::skipped;
@@ -46,7 +46,7 @@ enum Step {
     Tidy,
     /// Licences, duplicates and sources of dependencies, as deny.toml says
     Deny,
-    /// cargo clippy on all targets, warnings are errors
+    /// Clippy on all targets, warnings are errors. A whole check compiles the tests with it
     Clippy,
     /// All Rust tests but doc tests, by cargo-nextest where it is installed
     Test,
@@ -90,27 +90,37 @@ impl Step {
         }
     }
 
+    /// Runs it. In a whole check clippy compiles what later steps use; a step alone uses what
+    /// `cargo test` and `cargo clippy` have compiled.
     fn run(self, args: &Args) -> Result {
+        let is_whole = args.only.is_empty();
+        let profile =
+            if is_whole { Profile::of_check(args.release) } else { Profile::new(args.release) };
+        let run = |mut command: Command| {
+            if is_whole {
+                linted::with_clippy(&mut command)?;
+            }
+            steps::run(&mut command)
+        };
         match self {
             Step::Fmt => steps::run(&mut steps::cargo(&["fmt", "--all", "--check"])),
             Step::Tidy => tidy::checked(),
             Step::Deny => deny::run(&deny::Args {}),
-            Step::Clippy => steps::run(&mut steps::cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ])),
-            Step::Test => steps::run(&mut tests()),
-            Step::Book => book::build(),
-            Step::Doctest => {
-                steps::run(&mut steps::cargo(&["test", "--workspace", "--doc", "--quiet"]))
+            Step::Clippy if is_whole => run(runner(&["--all-targets", "--no-run"])),
+            Step::Clippy => {
+                let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+                run(steps::cargo(&lint))
             }
+            Step::Test => {
+                let mut tests = runner(&[]);
+                skipped::record(&mut tests);
+                run(tests)
+            }
+            Step::Book => book::build(),
+            Step::Doctest => run(steps::cargo(&["test", "--workspace", "--doc", "--quiet"])),
             Step::Doc => steps::run(&mut documentation()),
-            Step::Conformance => conformance::checked(Profile::new(args.release)),
-            Step::Python => python::checked(Profile::new(args.release)),
+            Step::Conformance => conformance::checked(profile),
+            Step::Python => python::checked(profile),
         }
     }
 }
@@ -146,35 +156,19 @@ pub fn run(args: &Args) -> Result {
     Ok(())
 }
 
-fn tests() -> Command {
-    let mut command = runner();
-    skipped::record(&mut command);
-    command
-}
-
 /// Also builds the examples, which a test of the `ferroflow` crate runs.
-fn runner() -> Command {
+fn runner(options: &[&str]) -> Command {
     if has_nextest() {
-        let run = ["nextest", "run", "--workspace", "--no-fail-fast"];
-        return steps::cargo(&[&run[..], &["--status-level", "fail"]].concat());
+        let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail"];
+        return steps::cargo(&[&run[..], options].concat());
     }
-    steps::cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"])
+    let run = ["test", "--workspace", "--quiet", "--no-fail-fast"];
+    steps::cargo(&[&run[..], options].concat())
 }
 
-/// `cargo doc` as if clippy called it: Cargo then finds the crates that the clippy step has
-/// checked. Were these variables to change in a later clippy, the crates would only be checked once
-/// more.
 fn documentation() -> Command {
     let mut doc = steps::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
-    let toolchain = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let toolchain = toolchain.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
-    if let Ok(driver) = toolchain.map(|path| Path::new(&path).join("bin/clippy-driver"))
-        && driver.is_file()
-    {
-        doc.env("RUSTC_WORKSPACE_WRAPPER", driver);
-        doc.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
-    }
     doc
 }
 

@@ -10,6 +10,7 @@ use std::thread;
 use clap::ValueEnum;
 
 use crate::binary::{self, Profile};
+use crate::linted;
 use crate::paths;
 use crate::steps::{self, Failure, Result};
 use crate::venv;
@@ -76,7 +77,7 @@ enum Servers {
 
 pub fn run(args: &Args) -> Result {
     if args.interop {
-        return interop();
+        return interop(Profile::Dev);
     }
     let mut options = selection(args);
     if args.list {
@@ -100,15 +101,19 @@ pub fn checked(profile: Profile) -> Result {
     options.extend(["--jobs".into(), jobs(None).to_string()]);
     options.extend(ferroflow_servers(profile, None)?);
     judged(options, false)?;
-    interop()
+    interop(profile)
 }
 
 /// Lets TensorFlow open files that a Rust program has written.
-fn interop() -> Result {
+fn interop(profile: Profile) -> Result {
     let dir = paths::target().join("interop");
     let _ = std::fs::remove_dir_all(&dir);
     // With the features of the workspace, as the tests are built: nearly everything is compiled.
-    steps::run(&mut steps::cargo(&["build", "--quiet", "--workspace", "--example", "tf_interop"]))?;
+    let mut build = steps::cargo(&["build", "--quiet", "--workspace", "--example", "tf_interop"]);
+    if profile == Profile::Checked {
+        linted::with_clippy(&mut build)?;
+    }
+    steps::run(&mut build)?;
     let write = paths::target().join("debug").join("examples").join("tf_interop");
     steps::run(Command::new(write).arg(&dir))?;
     steps::run(Command::new(venv::python()?).arg("conformance/interop.py").arg(&dir))

@@ -14,6 +14,7 @@ mod deny;
 mod digits;
 mod fuzz;
 mod gpu;
+mod linted;
 mod oracle;
 mod paths;
 mod programs;

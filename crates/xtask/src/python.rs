@@ -4,13 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::binary::Profile;
+use crate::binary::{AS_TESTS, Profile};
+use crate::linted;
 use crate::paths;
 use crate::steps::{self, Failure, Result};
 
 const MATURIN: &str = "maturin==1.9.4";
 const WHEELS: &str = "target/wheels";
 const TESTS: &str = "python/tests";
+/// Makes a wheel of an extension that is built already.
+const PACK: &str = "python/tools/pack_wheel.py";
 
 /// Environments with frameworks, and the tests that run in them. The first TensorFlow is the oldest
 /// that is supported, the second the newest. torch brings several gigabytes.
@@ -138,15 +141,41 @@ fn develop(release: bool) -> Result {
 }
 
 fn wheel(profile: Profile) -> Result<PathBuf> {
+    match profile {
+        Profile::Release => release_wheel(),
+        Profile::Dev | Profile::Checked => quick_wheel(profile),
+    }
+}
+
+/// The wheel with an extension that is built as the tests are, so that little is left to compile.
+fn quick_wheel(profile: Profile) -> Result<PathBuf> {
+    let mut build = steps::cargo(&[&["build", "--lib"], &AS_TESTS[..]].concat());
+    if profile == Profile::Checked {
+        linted::with_clippy(&mut build)?;
+    }
+    steps::run(&mut build)?;
+    let folder = paths::root().join(WHEELS);
+    let _ = fs::remove_dir_all(&folder);
+    let mut pack = Command::new("python3");
+    pack.arg(PACK).arg(paths::target().join("debug/lib_ferroflow.so")).arg(&folder);
+    steps::run(&mut pack)?;
+    built_wheel()
+}
+
+/// The wheel that users get.
+fn release_wheel() -> Result<PathBuf> {
     let tools = environment(".venv/wheel", &[MATURIN])?;
     let folder = paths::root().join(WHEELS);
     let _ = fs::remove_dir_all(&folder);
     let mut build = Command::new(tools.join("bin/maturin"));
     // In the folder of pyproject.toml, which names the crate, the package and its files.
     build.current_dir(paths::root().join("python")).args(["build", "--out"]).arg(&folder);
-    build.args(["--profile", if profile == Profile::Release { "release" } else { "dev" }]);
+    build.args(["--profile", "release"]);
     steps::run(&mut build)?;
-    built_wheel()
+    let wheel = built_wheel()?;
+    // The quick wheel, which is tested more often, must have the same files.
+    steps::run(Command::new("python3").arg(PACK).arg("--compare").arg(&wheel))?;
+    Ok(wheel)
 }
 
 fn built_wheel() -> Result<PathBuf> {
