@@ -28,7 +28,7 @@ struct Ranks {
     /// Ranks to start
     #[arg(short = 'n', long, value_name = "N", default_value_t = 2)]
     n: usize,
-    /// Links: auto, tcp or shared
+    /// Links: auto, tcp, shared or ucx
     #[arg(long, value_name = "LINKS", default_value = "auto")]
     transport: String,
     /// Print a line of JSON for each figure
