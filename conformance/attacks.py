@@ -732,11 +732,57 @@ def small_strings_escape_the_memory_limit(program, folder):
         return "%d MiB: %s" % (grown >> 20, value)
 
 
+def _read_often(port, path, count):
+    """Steps that read a file, all at once.  Leaves them running."""
+    client, graph = Client(port), Graph().const("name", STRING, path).op("read", "ReadFile", "name")
+    run = client.channel.unary_unary("/tensorflow.MasterService/RunStep")
+    request = field(1, client.open(graph)) + field(3, "read:0")
+    calls = [run.future(request, timeout=60) for _ in range(count)]
+    time.sleep(3)
+    return len(calls)
+
+
+def fifo_takes_all_threads_for_files(program, folder):
+    """700 steps read a FIFO, and another client reads a file."""
+    fifo, path = os.path.join(folder, "fifo"), os.path.join(folder, "file")
+    os.mkfifo(fifo)
+    with open(path, "wb") as file:
+        file.write(SECRET)
+    with Server(program) as server:
+        as_user(0, _read_often, server.port, fifo, 700)
+        worked, value = as_user(0, read_file, server.port, path)
+        if not worked or SECRET not in value:
+            raise Broken("another client cannot read a file: %s" % value)
+        return "another client can read a file"
+
+
+def silent_sockets_at_the_health_port(program, folder):
+    """Connections to the health port that say nothing keep a probe from its answer."""
+    port = free_port()
+    with Server(program, *known(program, "--health", "127.0.0.1:%d" % port)):
+        silent = []
+        try:
+            for _ in range(300):
+                silent.append(socket.create_connection(("127.0.0.1", port), 2))
+            with socket.create_connection(("127.0.0.1", port), 2) as probe:
+                probe.settimeout(2)
+                probe.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                answer = probe.recv(100)
+        except OSError as e:
+            raise Broken("no answer: %s" % e) from None
+        finally:
+            for connection in silent:
+                connection.close()
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise Broken("the answer is %r" % answer)
+        return "the probe is answered"
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
            silent_sockets_at_rank_0, messages_without_an_end, lists_in_lists_overflow_the_stack,
-           small_strings_escape_the_memory_limit]
+           small_strings_escape_the_memory_limit, fifo_takes_all_threads_for_files, silent_sockets_at_the_health_port]
 
 
 def main():
