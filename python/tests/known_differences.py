@@ -11,8 +11,6 @@ KNOWN = {
         "embedding_lookup_3/Shape_1: op is 'Shape', not 'Const'",
     "partitioned":
         "gradients/embedding_lookup_2/Reshape_1_grad/Shape: op is 'Shape', not 'Const'",
-    "rnn_static":
-        "missing node multi/rnn/rnn/multi_rnn_cell/cell_0/lstm_cell/concat/axis (Const)",
     "summaries":
         "s/i: attr bad_color is 420e08041204120208042204ff0000ff, not 421008041204120208043a06",
 }

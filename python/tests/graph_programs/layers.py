@@ -67,3 +67,22 @@ def metrics(tf):
     tf.metrics.root_mean_squared_error(tf.cast(l, tf.float32), p)
     tf.metrics.mean(p, weights=tf.ones([4]), name="m")
     tf.local_variables_initializer()
+
+
+@program
+def layers_more_convolutions(tf):
+    x = tf.placeholder(tf.float32, [2, 6, 6, 3])
+    tf.layers.conv2d_transpose(x, 4, 2, strides=2, kernel_regularizer=tf.square)
+    tf.layers.conv2d_transpose(tf.placeholder(tf.float32, [None, None, 6, 3]), 4, 3, padding="same", name="dynamic")
+    tf.layers.conv3d_transpose(tf.placeholder(tf.float32, [2, 3, 3, 3, 1]), 2, 2)
+    tf.layers.separable_conv2d(x, 4, 3, depth_multiplier=2, activation=tf.nn.relu)
+    tf.layers.separable_conv1d(tf.placeholder(tf.float32, [2, 6, 3]), 4, 3)
+
+
+@program
+def layers_more_pooling(tf):
+    x, y = tf.placeholder(tf.float32, [2, 6, 3]), tf.placeholder(tf.float32, [2, 6, 6, 6, 3])
+    tf.layers.max_pooling1d(x, 2, 2)
+    tf.layers.average_pooling1d(x, 3, 1, padding="same", name="a")
+    tf.layers.max_pooling3d(y, 2, 2)
+    tf.layers.average_pooling3d(y, 2, 1)

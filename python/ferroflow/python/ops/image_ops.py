@@ -77,6 +77,8 @@ def _flip(image, axis, name):
     with ops.name_scope(None, name, [image]):
         image = ops.convert_to_tensor(image, name="image")
         rank = image.get_shape().ndims
+        with ops.colocate_with(image):
+            image = array_ops.identity(image, name="control_dependency")
         return gen_ops.ReverseV2(image, [axis if rank in (None, 3) else axis + 1])
 
 

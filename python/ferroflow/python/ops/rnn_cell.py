@@ -1,6 +1,8 @@
 """Cells of recurrent networks."""
 
 import collections
+import contextlib
+import hashlib
 
 from ferroflow.python.framework import constant_op
 from ferroflow.python.framework import dtypes
@@ -60,7 +62,7 @@ def zero_state_tensors(state_size, batch_size, dtype):
 class RNNCell(base.Layer):
     """A step of a recurrent network: (output, new state) from (input, state)."""
 
-    _only_floats = False
+    _only_floats = _reenters = False
 
     @property
     def state_size(self):
@@ -81,7 +83,10 @@ class RNNCell(base.Layer):
             if scope is not None:
                 self._scope = scope
             else:
-                with variable_scope.variable_scope(
+                # TensorFlow enters the current scope once more for cells that are no layers.
+                outer = variable_scope.get_variable_scope().name.split("/")[-1]
+                again = ops.name_scope(outer) if self._reenters and outer else contextlib.nullcontext()
+                with again, variable_scope.variable_scope(
                         self._given_name, default_name=self._base_name) as found:
                     self._scope = found
         ops.get_collection_ref(ops.GraphKeys.UPDATE_OPS)
@@ -338,6 +343,8 @@ class LSTMCell(RNNCell):
 class MultiRNNCell(RNNCell):
     """Cells on top of each other."""
 
+    _reenters = True
+
     def __init__(self, cells, state_is_tuple=True):
         super().__init__()
         if not cells:
@@ -401,26 +408,75 @@ class DropoutWrapper(_Wrapper):
                  variational_recurrent=False, input_size=None, dtype=None, seed=None,
                  dropout_state_filter_visitor=None):
         super().__init__(cell)
-        if variational_recurrent:
-            raise NotImplementedError("DropoutWrapper: variational_recurrent is not supported")
-        self._keep = (input_keep_prob, state_keep_prob, output_keep_prob)
         self._seed = seed
+        names = ("input_keep_prob", "state_keep_prob", "output_keep_prob")
+        keep = []
+        with ops.name_scope("DropoutWrapperInit"):
+            for name, value in zip(names, (input_keep_prob, state_keep_prob, output_keep_prob)):
+                tensor = ops.convert_to_tensor(value)
+                known = tensor_util.constant_value(tensor)
+                if known is not None and not 0 <= known <= 1:
+                    raise ValueError("Parameter %s must be between 0 and 1: %g" % (name, known))
+                keep.append(tensor if known is None else float(known))
+        self._keep = tuple(keep)
+        self._noise = None
+        if variational_recurrent:
+            if dtype is None:
+                raise ValueError("When variational_recurrent=True, dtype must be provided")
+            if input_size is None and not self._keeps_all(self._keep[0]):
+                raise ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be "
+                                 "provided")
+            sizes = (input_size, cell.state_size, cell.output_size)
+            self._noise = tuple(
+                None if self._keeps_all(k) else self._mapped(which, lambda seed, n: self._draw(n, dtype, seed), size)
+                for which, (k, size) in enumerate(zip(self._keep, sizes)))
 
-    def _drop(self, value, keep):
-        if isinstance(keep, (int, float)) and keep >= 1.0:
+    @staticmethod
+    def _keeps_all(keep):
+        return isinstance(keep, float) and keep >= 1.0
+
+    def _mapped(self, which, function, *structures):
+        """Maps structures; the function also gets a seed for its place, as TensorFlow makes it."""
+        place = iter(range(len(nest.flatten(structures[0]))))
+
+        def call(*parts):
+            i, seed = next(place), None
+            if self._seed is not None:
+                text = "%s%s_%d" % (self._seed, ("input", "state", "output")[which], i)
+                seed = int(hashlib.md5(text.encode()).hexdigest()[:8], 16) & 0x7FFFFFFF
+            return function(seed, *parts)
+        return nest.map_structure(call, *structures)
+
+    @staticmethod
+    def _draw(size, dtype, seed):
+        """Noise that is the same at all times and for all examples."""
+        from ferroflow.python.ops import random_ops
+        shape = [1] + tensor_shape.as_shape(size).as_list()
+        return random_ops.random_uniform(shape, dtype=dtype, seed=seed)
+
+    def _drop(self, value, which):
+        keep = self._keep[which]
+        if self._keeps_all(keep):
             return value
-        return nest.map_structure(
-            lambda v: nn_ops.dropout(v, keep_prob=keep, seed=self._seed), value)
+        if self._noise is not None:
+            def masked(v, noise):
+                kept = math_ops.divide(v, keep) * math_ops.floor(keep + noise)
+                kept.set_shape(v.get_shape())
+                return kept
+            return nest.map_structure(masked, value, self._noise[which])
+        return self._mapped(
+            which, lambda seed, v: nn_ops.dropout(v, keep_prob=keep, seed=seed), value)
+
+    def _drop_state(self, state):
+        if not isinstance(state, LSTMStateTuple):
+            return self._drop(state, 1)
+        # The memory of an LSTM is kept.
+        return LSTMStateTuple(state.c, self._drop(state, 1).h)
 
     def _wrapped(self, inputs, state, scope):
-        inputs = self._drop(inputs, self._keep[0])
-        output, new_state = self._cell(inputs, state, scope)
-        if isinstance(new_state, LSTMStateTuple):
-            # The memory of an LSTM is kept.
-            new_state = LSTMStateTuple(new_state.c, self._drop(new_state.h, self._keep[1]))
-        else:
-            new_state = self._drop(new_state, self._keep[1])
-        return self._drop(output, self._keep[2]), new_state
+        output, new_state = self._cell(self._drop(inputs, 0), state, scope)
+        new_state = self._drop_state(new_state)
+        return self._drop(output, 2), new_state
 
 
 @export("nn.rnn_cell.ResidualWrapper", "contrib.rnn.ResidualWrapper")

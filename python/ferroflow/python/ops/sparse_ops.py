@@ -1,5 +1,7 @@
 """Sparse tensors."""
 
+import numpy as np
+
 from ferroflow.python.framework import constant_op
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
@@ -201,10 +203,10 @@ def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=N
             return array_ops.transpose(sparse_tensor_dense_matmul(
                 b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a))
     sp_a = _sparse(sp_a)
-    with ops.name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]) as scope:
+    with ops.name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]):
         b = ops.convert_to_tensor(b, name="b")
         return gen_ops.SparseTensorDenseMatMul(*_parts(sp_a), b=b, adjoint_a=adjoint_a,
-                                               adjoint_b=adjoint_b, name=scope)
+                                               adjoint_b=adjoint_b)
 
 
 @export("sparse_softmax", "sparse.softmax")
@@ -234,8 +236,7 @@ def sparse_transpose(sp_input, perm=None, name=None):
         static = sp_input.get_shape()
         if perm is None:
             if static.ndims is not None:
-                count = static.ndims
-                perm = (count - 1) - math_ops.range(count)
+                perm = np.arange(static.ndims - 1, -1, -1)
             else:
                 count = array_ops.rank(sp_input)
                 perm = (count - 1) - math_ops.range(count)

@@ -78,10 +78,11 @@ def string_split(source=None, sep=None, skip_empty=True, delimiter=" ", result_t
     from ferroflow.python.framework import sparse_tensor
     source = deprecated_alias("input", input, "source", source)
     sep = delimiter if sep is None else sep
-    delimiter = ops.convert_to_tensor(sep, dtype=dtypes.string)
-    source = ops.convert_to_tensor(source, dtype=dtypes.string)
-    indices, values, shape = gen_ops.StringSplit(source, delimiter=delimiter,
-                                                 skip_empty=skip_empty, name=name)
+    with ops.name_scope(name, "StringSplit", [source]):
+        delimiter = ops.convert_to_tensor(sep, dtype=dtypes.string)
+        source = ops.convert_to_tensor(source, dtype=dtypes.string)
+        indices, values, shape = gen_ops.StringSplit(source, delimiter=delimiter,
+                                                     skip_empty=skip_empty)
     indices.set_shape([None, 2])
     values.set_shape([None])
     shape.set_shape([2])

@@ -40,15 +40,15 @@ def piecewise_constant(x, boundaries, values, name=None):
         raise ValueError("The length of boundaries should be 1 less than the length of values")
     boundaries = [ops.convert_to_tensor(b) for b in boundaries]
     values = [ops.convert_to_tensor(v) for v in values]
+    x = ops.convert_to_tensor(x)
+    for i, b in enumerate(boundaries):
+        if b.dtype.base_dtype != x.dtype.base_dtype:
+            if b.dtype.base_dtype == dtypes.int32 and x.dtype.base_dtype == dtypes.int64:
+                boundaries[i] = math_ops.cast(b, x.dtype.base_dtype)
+            else:
+                raise ValueError("`boundaries` (%s) must have the same dtype as x (%s)." % (
+                    b.dtype.base_dtype, x.dtype.base_dtype))
     with ops.name_scope(name, "PiecewiseConstant", [x] + boundaries + values):
-        x = ops.convert_to_tensor(x)
-        for i, b in enumerate(boundaries):
-            if b.dtype.base_dtype != x.dtype.base_dtype:
-                if b.dtype.base_dtype == dtypes.int32 and x.dtype.base_dtype == dtypes.int64:
-                    boundaries[i] = math_ops.cast(b, x.dtype.base_dtype)
-                else:
-                    raise ValueError("`boundaries` (%s) must have the same dtype as x (%s)." % (
-                        b.dtype.base_dtype, x.dtype.base_dtype))
         cases = [(x <= boundaries[0], lambda: values[0]),
                  (x > boundaries[-1], lambda: values[-1])]
         for low, high, value in zip(boundaries[:-1], boundaries[1:], values[1:-1]):
@@ -144,8 +144,8 @@ def _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noi
     line = (steps - step) / steps
     line = line if noise is None else line + noise(step)
     done = step / steps
-    cosine = 0.5 * (1.0 + gen_ops.Cos(
-        constant_op.constant(math.pi, dtype=rate.dtype) * (2.0 * periods * done)))
+    turned = 2.0 * periods * done
+    cosine = 0.5 * (1.0 + gen_ops.Cos(constant_op.constant(math.pi, dtype=rate.dtype) * turned))
     return (alpha + line) * cosine + beta
 
 
