@@ -114,6 +114,14 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// An attribute that TensorFlow has added since 2.15, as [`OpBuilder::attr`] takes it. Clients
+    /// may send the values that it allows. They change nothing here, and it is not passed on: older
+    /// servers of TensorFlow would refuse it.
+    pub fn newer_attr(mut self, text: &str) -> Self {
+        self.def.newer_attrs.push(parsed::<AttrDef>(signature::parse_attr(text), text));
+        self
+    }
+
     /// Several inputs, each as [`OpBuilder::input`] takes it.
     pub fn inputs(self, texts: &[&str]) -> Self {
         texts.iter().fold(self, |op, text| op.input(text))

@@ -31,6 +31,8 @@ pub struct OpDef {
     pub outputs: Vec<ArgDef>,
     /// The attributes.
     pub attrs: Vec<AttrDef>,
+    /// Attributes that TensorFlow has added since 2.15. They are checked and then dropped.
+    pub newer_attrs: Vec<AttrDef>,
     /// Has state or an effect, so it is never merged, folded or run twice.
     pub is_stateful: bool,
     /// Its inputs can be exchanged.
@@ -254,6 +256,7 @@ impl OpDef {
             inputs: Vec::new(),
             outputs: Vec::new(),
             attrs: Vec::new(),
+            newer_attrs: Vec::new(),
             is_stateful: false,
             is_commutative: false,
             is_involution: false,
@@ -286,6 +289,11 @@ impl OpDef {
     /// Checks `attrs` against the signature and fills in defaults. Attributes that start with `_`
     /// are annotations and are not checked.
     pub fn complete_attrs(&self, mut attrs: Attrs) -> Result<Attrs> {
+        for def in &self.newer_attrs {
+            if let Some(value) = attrs.remove(&def.name) {
+                def.check(&value)?;
+            }
+        }
         for def in &self.attrs {
             match (attrs.get(&def.name), &def.default) {
                 (Some(value), _) => def.check(value)?,

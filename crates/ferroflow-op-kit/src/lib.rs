@@ -9,6 +9,7 @@ pub mod gpu;
 mod gradient;
 pub mod handle;
 pub mod handle_form;
+pub mod newer_attrs;
 pub mod num;
 pub mod pack;
 pub mod parallel;

@@ -4,6 +4,7 @@ use super::args::{joined, joined_partial, position};
 use super::gather::{Plan, gather};
 use crate::prelude::*;
 use ferroflow_op_kit::gpu::{self, GpuTypes};
+use ferroflow_op_kit::newer_attrs::BAD_INDICES_POLICY;
 
 /// `indices` as slice numbers. A tensor of shape `dims` is cut into slices along as many dimensions
 /// as an index has. An index out of range is an error; `bad` words it from the position and the
@@ -110,6 +111,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: Tparams")
         .attr("Tparams: type")
         .attr("Tindices: {int16, int32, int64}")
+        .newer_attr(BAD_INDICES_POLICY)
         .shape(gather_nd_shape)
         .gpu(ON_GPU, |_| Ok(KernelBox::new(gather_nd)))
         .cpu_fn(gather_nd);
@@ -145,6 +147,14 @@ mod tests {
             .input(t(&[0, 2], &[]))
             .input(Tensor::zeros(DType::Int32, [0, 1]).unwrap())
             .gives(t(&[0, 2], &[]));
+    }
+
+    #[test]
+    fn clients_of_newer_releases_may_name_a_policy_for_bad_indices() {
+        let given = |policy: &str| gather(&[2], &[1, 1]).attr("bad_indices_policy", policy);
+        given("").gives(Tensor::scalar(4.0f32));
+        given("ERROR").gives(Tensor::scalar(4.0f32));
+        given("IGNORE").fails(Code::InvalidArgument, "attr 'bad_indices_policy'");
     }
 
     #[test]

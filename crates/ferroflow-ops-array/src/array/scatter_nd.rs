@@ -7,6 +7,7 @@ use crate::prelude::*;
 use bytes::Bytes;
 use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::gpu::{self, GpuTypes, rows::RowUpdate};
+use ferroflow_op_kit::newer_attrs::BAD_INDICES_POLICY;
 
 /// The slices of a tensor that the updates change.
 pub(crate) struct Targets {
@@ -227,6 +228,7 @@ fn tensor_scatter<'c>(c: &'c mut Catalog, name: &str, what: &str) -> OpBuilder<'
         .output("output: T")
         .attr("T: type")
         .attr("Tindices: {int32, int64}")
+        .newer_attr(BAD_INDICES_POLICY)
         .shape(shape::same_as_input)
 }
 
@@ -239,6 +241,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: type")
         .attr("Tindices: {int16, int32, int64}")
+        .newer_attr(BAD_INDICES_POLICY)
         .shape(|c| Ok(vec![c.shape_from(2)]))
         .gpu(ADDED, scatter_nd_on_device)
         .host_inputs(&["shape"])
@@ -251,6 +254,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: type")
         .attr("Tindices: {int16, int32, int64, uint16}")
+        .newer_attr(BAD_INDICES_POLICY)
         .shape(shape::same_as_input)
         .gpu(REPLACED, |init| scattered_on_device(init, None))
         .cpu(|_| Ok(KernelBox::new(scattered(Targets::assign))));
@@ -274,6 +278,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, bool}")
         .attr("Tindices: {int32, int64}")
+        .newer_attr(BAD_INDICES_POLICY)
         .shape(shape::same_as_input)
         .gpu(ADDED, |init| scattered_on_device(init, Some(sum_of(init.dtype("T")?))))
         .cpu(|init| Ok(KernelBox::new(scattered(adder(init)?))));

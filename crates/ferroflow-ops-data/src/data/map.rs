@@ -67,6 +67,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .element_types()
         .attr("use_inter_op_parallelism: bool = true")
         .attr("preserve_cardinality: bool = false")
+        .newer_attr("force_synchronous: bool = false")
         .metadata_attr()
         .cpu(|init| {
             let f = Arc::new(init.function("f")?);

@@ -315,6 +315,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("use_inter_op_parallelism: bool = true")
             .attr(order)
             .attr("preserve_cardinality: bool = false")
+            .newer_attr("use_unbounded_threadpool: bool = false")
             .metadata_attr()
             .cpu(move |init| parallel_map(init, is_ordered(init)?));
     }

@@ -406,6 +406,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("transpose_a: bool = false")
         .attr("transpose_b: bool = false")
         .attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
+        .newer_attr("grad_a: bool = false")
+        .newer_attr("grad_b: bool = false")
         .expensive()
         .flops(product_flops)
         .takes_epilogue()
@@ -441,6 +443,8 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr($types)
                 .attr("adj_x: bool = false")
                 .attr("adj_y: bool = false")
+                .newer_attr("grad_x: bool = false")
+                .newer_attr("grad_y: bool = false")
                 .expensive()
                 .flops(batch_flops)
                 .shape(batch_shape)
@@ -474,6 +478,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}")
         .attr("adj_x: bool = false")
         .attr("adj_y: bool = false")
+        .newer_attr("grad_x: bool = false")
+        .newer_attr("grad_y: bool = false")
         .expensive()
         .shape(batch_shape)
         .gpu(device::MIXED, |init| device::batch_matmul(init, true))
@@ -505,7 +511,9 @@ mod tests {
         let bt = mat(2, 3, &[7f32, 9.0, 11.0, 8.0, 10.0, 12.0]);
         let both = check("MatMul").input(at).input(bt);
         both.attr("transpose_a", true).attr("transpose_b", true).gives(want.clone());
-        check("SparseMatMul").input(a).input(b).gives(want);
+        check("SparseMatMul").input(a.clone()).input(b.clone()).gives(want.clone());
+        // Clients of newer releases say which products are parts of a gradient.
+        check("MatMul").input(a).input(b).attr("grad_a", true).attr("grad_b", false).gives(want);
     }
 
     #[test]

@@ -462,6 +462,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tcaptured: list(type) >= 0")
         .attr("Tout: list(type) >= 1")
         .attr("enable_large_batch_splitting: bool = false")
+        .newer_attr("mixed_priority_policy: string = 'low_priority_padding_with_max_batch_size'")
+        .newer_attr("batch_padding_policy: string = 'PAD_UP'")
         .role(OpRole::Outside)
         .expensive()
         .shape(shape::unknown)

@@ -317,6 +317,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("element_shape: int32")
         .output("item: element_dtype")
         .attr("element_dtype: type")
+        .newer_attr("Tshape: {int32} = DT_INT32")
         .shape(shape::unknown)
         .cpu(get_item);
     c.op("TensorListSetItem")

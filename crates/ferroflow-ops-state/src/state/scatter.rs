@@ -4,6 +4,7 @@ use super::scatter_nd::{checked_tuples, scatter_nd};
 use crate::prelude::*;
 use ferroflow_op_kit::gpu::{self, GpuTypes, rows::RowUpdate};
 use ferroflow_op_kit::handle::Target;
+use ferroflow_op_kit::newer_attrs::BAD_INDICES_POLICY;
 
 /// How elements are combined.
 #[derive(Clone, Copy)]
@@ -337,6 +338,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(&format!("T: {types}"))
             .attr("Tindices: {int32, int64}")
             .attr(locking)
+            .newer_attr(BAD_INDICES_POLICY)
             .shape(shape::same_as_input)
             .gpu(fold.types(true), move |init| on_device(init, fold, true))
             .cpu(kernel(fold, true));
@@ -348,6 +350,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: type")
             .attr("Tindices: {int32, int64}")
             .attr("use_locking: bool = true")
+            .newer_attr(BAD_INDICES_POLICY)
             .stateful()
             .shape(shape::unknown)
             .gpu(fold.types(true), move |init| on_device(init, fold, true))
