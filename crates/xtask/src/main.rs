@@ -13,6 +13,7 @@ mod dashboard;
 mod deny;
 mod digits;
 mod fuzz;
+mod gallery;
 mod gpu;
 mod linted;
 mod oracle;
@@ -49,6 +50,8 @@ Most used:
   cargo xtask soak --minutes 30                synchronous training while tasks are killed
   cargo xtask python --develop                 the Python package from its sources, built quickly
   cargo xtask python --all                     its tests, with torch, JAX, Keras and TensorFlow too
+  cargo xtask python --soak 5                  elastic training in Python while ranks are killed
+  cargo xtask gallery CHECKOUTS                public TensorFlow 1.x programs, on TensorFlow and here
   cargo xtask fuzz --minutes 1                 every parser of outside bytes, with a nightly compiler
   cargo xtask book                             the book in docs/
 
@@ -69,6 +72,7 @@ enum Chore {
     BenchRust(bench::RustArgs),
     Dashboard(dashboard::Args),
     Digits(digits::Args),
+    Gallery(gallery::Args),
     Gpu(gpu::Args),
     Fuzz(fuzz::Args),
     Miri(proof::MiriArgs),
@@ -91,6 +95,7 @@ fn main() -> ExitCode {
         Chore::BenchRust(args) => bench::run_rust(&args),
         Chore::Dashboard(args) => dashboard::run(&args),
         Chore::Digits(args) => digits::run(&args),
+        Chore::Gallery(args) => gallery::run(&args),
         Chore::Gpu(args) => gpu::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Miri(args) => proof::miri(&args),

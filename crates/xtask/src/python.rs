@@ -37,6 +37,10 @@ const FRAMEWORKS: [(&str, &[&str], &[&str]); 3] = [
     ("tensorflow", &["tensorflow-cpu"], &TENSORFLOW_TESTS),
 ];
 
+/// The trainings of `python/tests/soak.py`, and the environment of each.
+const SOAKS: [(&str, usize); 6] =
+    [("numpy", 0), ("graph", 0), ("torch", 0), ("jax", 0), ("keras", 2), ("tensorflow", 2)];
+
 const TENSORFLOW_TESTS: [&str; 7] = [
     "test_tensorflow",
     "test_keras",
@@ -68,11 +72,15 @@ pub struct Args {
     #[arg(long, conflicts_with = "develop")]
     all: bool,
 
+    /// Instead of the tests: train with each framework for so many minutes while ranks are killed
+    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["develop", "all"])]
+    soak: Option<f64>,
+
     /// Test this wheel instead of building one
     #[arg(long, value_name = "FILE", conflicts_with = "develop")]
     wheel: Option<PathBuf>,
 
-    /// Run the tests of these modules only, such as `test_graph`
+    /// Run the tests of these modules only, such as `test_graph`; with --soak: these frameworks
     #[arg(value_name = "MODULE")]
     only: Vec<String>,
 }
@@ -91,6 +99,9 @@ pub fn run(args: &Args) -> Result {
             .map_err(|e| Failure(format!("cannot read {}: {e}", paths::shown(file))))?,
         None => wheel(Profile::Release)?,
     };
+    if let Some(minutes) = args.soak {
+        return soak(&wheel, minutes, &args.only);
+    }
     test(&wheel, &args.only)?;
     if args.all { test_frameworks(&wheel, &args.only) } else { Ok(()) }
 }
@@ -121,6 +132,28 @@ fn test_frameworks(wheel: &Path, only: &[String]) -> Result {
         run_tests(&python, &chosen)?;
     }
     Ok(())
+}
+
+/// Trains with each framework while ranks are killed, one after the other.
+fn soak(wheel: &Path, minutes: f64, only: &[String]) -> Result {
+    let mut failed = Vec::new();
+    for (framework, environment_index) in SOAKS {
+        if !only.is_empty() && !only.iter().any(|o| o == framework) {
+            continue;
+        }
+        let (name, packages, _) = FRAMEWORKS[environment_index];
+        let python = environment(&format!(".venv/{name}"), packages)?.join("bin/python");
+        pip(&python, &["--force-reinstall", "--no-deps", &paths::shown(wheel)])?;
+        let mut train = Command::new(&python);
+        train.args(["-I", &format!("{TESTS}/soak.py"), framework]);
+        if steps::run(train.args(["--minutes", &minutes.to_string()])).is_err() {
+            failed.push(framework);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure(format!("the training failed with: {}", failed.join(", "))))
 }
 
 fn develop(release: bool) -> Result {
@@ -204,6 +237,12 @@ fn run_tests(python: &Path, only: &[String]) -> Result {
         steps::run(tests.arg(format!("{module}.py")))?;
     }
     Ok(())
+}
+
+/// The interpreter of an environment with the newest TensorFlow.
+pub fn newest_tensorflow() -> Result<PathBuf> {
+    let (name, packages, _) = FRAMEWORKS[2];
+    Ok(environment(&format!(".venv/{name}"), packages)?.join("bin/python"))
 }
 
 /// A virtual environment with these packages, made once.
