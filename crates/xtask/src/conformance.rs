@@ -4,6 +4,7 @@
 //! command of a server.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
@@ -12,6 +13,7 @@ use clap::ValueEnum;
 use crate::binary::{self, Profile};
 use crate::linted;
 use crate::paths;
+use crate::python;
 use crate::steps::{self, Failure, Result};
 use crate::venv;
 
@@ -21,7 +23,7 @@ const CHECKED_TIERS: &[u32] = &[1, 2, 3];
 /// The largest cluster among the programs that `cargo xtask check` runs.
 const CHECKED_MAX_TASKS: Option<u32> = None;
 
-/// Run programs of a TensorFlow 2.15.1 client against `ferroflow server`.
+/// Run programs of an unmodified TensorFlow client against `ferroflow server`.
 ///
 /// Without --tier, --only or --max-tasks: those that `cargo xtask check` runs. The first time, a
 /// virtual environment is made under .venv/ (see `cargo xtask venv`). See conformance/README.md.
@@ -51,6 +53,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Servers::Ferroflow)]
     servers: Servers,
 
+    /// The client: TensorFlow 2.15.1, or the newest release on PyPI
+    #[arg(long, value_enum, default_value_t = Client::Pinned)]
+    client: Client,
+
     /// Build the servers with the release profile, not with that of the tests
     #[arg(long)]
     release: bool,
@@ -75,6 +81,22 @@ enum Servers {
     Tf,
 }
 
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Client {
+    #[value(name = "2.15.1")]
+    Pinned,
+    Newest,
+}
+
+impl Client {
+    fn python(self) -> Result<PathBuf> {
+        match self {
+            Client::Pinned => venv::python(),
+            Client::Newest => python::newest_tensorflow(),
+        }
+    }
+}
+
 pub fn run(args: &Args) -> Result {
     if args.interop {
         return interop(Profile::Dev);
@@ -82,7 +104,7 @@ pub fn run(args: &Args) -> Result {
     let mut options = selection(args);
     if args.list {
         options.push("--list".into());
-        return driver(&options, false);
+        return driver(args.client, &options, false);
     }
     options.extend(["--times".into(), args.times.to_string()]);
     options.extend(["--jobs".into(), jobs(args.jobs).to_string()]);
@@ -92,7 +114,7 @@ pub fn run(args: &Args) -> Result {
             options.extend(ferroflow_servers(Profile::new(args.release), args.simulate_gpus)?);
         }
     }
-    judged(options, args.simulate_gpus.is_some())
+    judged(args.client, options, args.simulate_gpus.is_some())
 }
 
 /// Runs the programs of `cargo xtask check`.
@@ -100,7 +122,7 @@ pub fn checked(profile: Profile) -> Result {
     let mut options = checked_selection();
     options.extend(["--jobs".into(), jobs(None).to_string()]);
     options.extend(ferroflow_servers(profile, None)?);
-    judged(options, false)?;
+    judged(Client::Pinned, options, false)?;
     interop(profile)
 }
 
@@ -120,10 +142,10 @@ fn interop(profile: Profile) -> Result {
 }
 
 /// Runs the programs; after a failure the message names their logs.
-fn judged(mut options: Vec<String>, has_gpus: bool) -> Result {
+fn judged(client: Client, mut options: Vec<String>, has_gpus: bool) -> Result {
     let logs = paths::target().join("conformance");
     options.extend(["--keep-logs".into(), logs.display().to_string()]);
-    driver(&options, has_gpus).map_err(|Failure(why)| {
+    driver(client, &options, has_gpus).map_err(|Failure(why)| {
         let logs = paths::shown(&logs);
         Failure(format!(
             "{why}\nLogs: {logs}/PROGRAM/client.log, and one beside it for each server."
@@ -132,8 +154,8 @@ fn judged(mut options: Vec<String>, has_gpus: bool) -> Result {
 }
 
 /// `has_gpus` tells the programs that float ops run on GPUs.
-fn driver(options: &[String], has_gpus: bool) -> Result {
-    let mut command = Command::new(venv::python()?);
+fn driver(client: Client, options: &[String], has_gpus: bool) -> Result {
+    let mut command = Command::new(client.python()?);
     if has_gpus {
         command.env("FFC_GPUS", "1");
     }
