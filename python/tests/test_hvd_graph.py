@@ -64,11 +64,11 @@ def everything():
     for name, made, gradient in (
             ("allreduce", hvd.allreduce(w, op=hvd.Sum, name="g1"), total),
             ("average", hvd.allreduce(w, name="g2"), total / n),
-            ("allgather", hvd.allgather(w, name="g3"), total),
-            ("broadcast", hvd.broadcast(w, 0, name="g4"), total if r == 0 else 0),
+            ("allgather", hvd.allgather(w, name="g3"), total / n),
+            ("broadcast", hvd.broadcast(w, 0, name="g4"), total / n if r == 0 else 0),
             ("alltoall", hvd.alltoall(tf.tile(w[:1], [n]), name="g5"), [total, 0, 0]),
             ("reducescatter", hvd.reducescatter(tf.tile(w[:1], [n]), op=hvd.Sum, name="g6"),
-             [total, 0, 0])):
+             [n * total, 0, 0])):
         [found] = tf.gradients(tf.reduce_sum(made) * (r + 1), [w])
         expect(f"gradient of {name}", found, np.broadcast_to(gradient, [3]))
     broadcast = hvd.broadcast_variables([variable], 0)

@@ -1,7 +1,7 @@
 //! Gradients of the communicating ops: they travel the way of the values in reverse.
 //!
-//! The job's loss is the sum over ranks, so the gradients of a value are summed over the ranks that
-//! used it.
+//! As in Horovod, the gradient of a reduction is reduced by the same operation, and those of the
+//! other ops are averages over the ranks.
 
 use super::Reduction;
 use ferroflow_core::{DType, Result, bail};
@@ -20,8 +20,8 @@ fn reduction(g: &GradientScope<'_>) -> Result<Reduction> {
     }
 }
 
-fn sum<'g>(g: &GradientScope<'g>, x: Term<'g>) -> Term<'g> {
-    let attrs = g.same_attrs(&["process_set"]).with("reduce_op", Reduction::Sum as i64);
+fn reduced<'g>(g: &GradientScope<'g>, x: Term<'g>, by: Reduction) -> Term<'g> {
+    let attrs = g.same_attrs(&["process_set"]).with("reduce_op", by as i64);
     g.call_with("HorovodAllreduce", &[x], attrs)
 }
 
@@ -31,15 +31,15 @@ pub(super) fn all_reduce<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradient
     Ok(vec![g.call_with("HorovodAllreduce", &[dy[0]], attrs)])
 }
 
-/// All ranks used the root's value, so the root gets the sum and the other ranks get zero.
+/// All ranks used the root's value, so the root gets the mean and the other ranks get zero.
 pub(super) fn broadcast<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
-    let all = sum(g, dy[0]);
+    let all = reduced(g, dy[0], Reduction::Average);
     let root = g.int(g.attrs().int("root_rank")?);
     let is_root = g.call("HorovodRank", &[]).with("Equal", root);
     Ok(vec![all * is_root.cast(all.dtype())])
 }
 
-/// Sends each rank the gradients of its rows from all ranks, and sums them.
+/// Sends each rank the gradients of its rows from all ranks, and averages them.
 pub(super) fn all_gather<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
     let shape = g.input(0).shape();
     let attrs = || g.same_attrs(&["process_set"]);
@@ -47,7 +47,8 @@ pub(super) fn all_gather<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradient
     let rows = g.call_with("HorovodAllgather", &[rows], attrs());
     let sent = g.calls_with("HorovodAlltoall", &[dy[0], rows], attrs());
     let of_ranks = sent[0].reshape(g.concat(&[rows.size().expand_dims(0), shape], 0));
-    Ok(vec![of_ranks.sum(g.int(0), false)])
+    let total = of_ranks.sum(g.int(0), false);
+    Ok(vec![total / rows.size().cast(total.dtype())])
 }
 
 pub(super) fn reduce_scatter<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Gradients<'g> {
@@ -55,11 +56,11 @@ pub(super) fn reduce_scatter<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Grad
     let attrs = g.same_attrs(&["process_set"]);
     let all = g.call_with("HorovodAllgather", &[dy[0]], attrs);
     Ok(vec![match by {
-        Reduction::Average => {
-            let ranks = sum(g, g.number(1.0, DType::Float));
-            all / ranks.cast(all.dtype())
+        Reduction::Average => all,
+        _ => {
+            let ranks = reduced(g, g.number(1.0, DType::Float), Reduction::Sum);
+            all * ranks.cast(all.dtype())
         }
-        _ => all,
     }])
 }
 

@@ -357,11 +357,15 @@ fn every_op_that_communicates_has_a_gradient() {
             gradient(&traded, &six),
         ];
         let all: Vec<_> = session(&g).unwrap().run(&all).unwrap().iter().map(floats).collect();
-        assert_eq!(all[0], vec![6.0; 2 * (r + 1)], "all ranks' losses count for each row");
-        assert_eq!(all[1], [if r == 1 { 6.0 } else { 0.0 }; 6]);
+        assert_eq!(
+            all[0],
+            vec![2.0; 2 * (r + 1)],
+            "the mean of all ranks' losses counts for a row"
+        );
+        assert_eq!(all[1], [if r == 1 { 2.0 } else { 0.0 }; 6]);
         let of_rows = [1.0f32, 1.0, 2.0, 2.0, 3.0, 3.0];
-        assert_eq!(all[2], of_rows.map(|x| x / 3.0));
-        assert_eq!(all[3], of_rows);
+        assert_eq!(all[2], of_rows);
+        assert_eq!(all[3], of_rows.map(|x| x * 3.0));
         let want = [[1.0; 6], [2.0, 3.0, 3.0, 3.0, 3.0, 3.0], of_rows];
         assert_eq!(all[4], want[r], "the scale of the rank that got the row");
         let least = g.op("HorovodAllreduce").input(&six).attr("reduce_op", 3i64).output();
