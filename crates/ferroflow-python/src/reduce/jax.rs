@@ -327,6 +327,11 @@ fn tensor_of(buffer: &XlaBuffer) -> Result<ForeignTensor> {
 /// Names that run more than once at the same time get different numbers.
 static EXECUTIONS: Mutex<Option<HashMap<String, u64>>> = Mutex::new(None);
 
+/// Starts the numbers again. All ranks do so when they connect: new ranks have counted nothing.
+pub(super) fn forget_executions() {
+    *EXECUTIONS.lock() = None;
+}
+
 fn start(frame: &mut CallFrame) -> Result<()> {
     let attrs = attributes(&frame.attrs);
     let (args, rets) = (buffers(&frame.args), buffers(&frame.rets));

@@ -2,6 +2,7 @@
 
 use super::exception::raised;
 use super::handle::{HandleSlot, ReduceHandle};
+use super::jax::forget_executions;
 use crate::exit::detached;
 use crate::ops;
 use ferroflow_collective::{
@@ -82,6 +83,7 @@ fn init(
         Ok(Job { world, elastic: Mutex::new(elastic) })
     });
     let job = made.map_err(|e| raised(py, &e))?;
+    forget_executions();
     let old = JOB.write().replace(Arc::new(job));
     detached(py, || drop(old));
     Ok(())
@@ -282,6 +284,7 @@ fn reconnect(py: Python<'_>) -> PyResult<()> {
             "this job is not elastic: start it with `ferroflow run` and --min-np or --max-np"
         ),
     });
+    forget_executions();
     done.map_err(|e| raised(py, &e))
 }
 
