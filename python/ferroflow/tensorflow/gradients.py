@@ -40,34 +40,39 @@ def reduce_gradients(gradients, variables, compression=Compression.none, op=core
                 slices.append(i)
                 continue
         dense.append((i, g, *compression.compress(g)))
-    for members in _groups(dense, variables, num_groups, groups):
-        handles, order = [], []
-        if members[1]:
-            sent = [d[2] for d in members[0]]
-            name = f"{prefix}.group.{names[members[0][0][0]]}"
-            handles.append(mpi_ops._submit(sent, core.ALLREDUCE, name, op, process_set=process_set,
-                                           prescale=before, postscale=after))
-            order = members[0]
-        else:
-            # The last layers' gradients are computed first.
-            for d in reversed(members[0]):
-                handles.append(mpi_ops._submit([d[2]], core.ALLREDUCE, names[d[0]], op,
-                                               process_set=process_set, prescale=before,
-                                               postscale=after))
-                order.append(d)
-        if not handles:
+    # Everything is submitted first, so that one wait is enough.
+    handles, dtypes, order = [], [], []
+    for members, are_together in _groups(dense, variables, num_groups, groups):
+        if are_together:
+            name = f"{prefix}.group.{names[members[0][0]]}"
+            handles.append(mpi_ops._submit([d[2] for d in members], core.ALLREDUCE, name, op,
+                                           process_set=process_set, prescale=before,
+                                           postscale=after))
+            order.extend(members)
             continue
-        reduced, _ = mpi_ops._wait(handles, [d[2].dtype for d in order])
-        for (i, original, small, ctx), value in zip(order, reduced):
-            if not tf.executing_eagerly():
-                value.set_shape(small.shape)
-            results[i] = compression.decompress(value, ctx)
+        # The last layers' gradients are computed first.
+        for d in reversed(members):
+            handles.append(mpi_ops._submit([d[2]], core.ALLREDUCE, names[d[0]], op,
+                                           process_set=process_set, prescale=before,
+                                           postscale=after))
+            order.append(d)
+    dtypes.extend(d[2].dtype for d in order)
     for i in slices:
         g = gradients[i]
-        submitted = [mpi_ops._submit([t], core.ALLGATHER, f"{names[i]}.{part}",
-                                     process_set=process_set)
-                     for t, part in ((g.values, "values"), (g.indices, "indices"))]
-        (values, indices), _ = mpi_ops._wait(submitted, [g.values.dtype, g.indices.dtype])
+        for t, part in ((g.values, "values"), (g.indices, "indices")):
+            handles.append(mpi_ops._submit([t], core.ALLGATHER, f"{names[i]}.{part}",
+                                           process_set=process_set))
+            dtypes.append(t.dtype)
+    if not handles:
+        return results
+    reduced, _ = mpi_ops._wait(handles, dtypes, is_alone=False)
+    for (i, original, small, ctx), value in zip(order, reduced):
+        if not tf.executing_eagerly():
+            value.set_shape(small.shape)
+        results[i] = compression.decompress(value, ctx)
+    gathered = iter(reduced[len(order):])
+    for i in slices:
+        g, values, indices = gradients[i], next(gathered), next(gathered)
         if not tf.executing_eagerly():
             values.set_shape([None] + list(g.values.shape[1:]))
             indices.set_shape([None])

@@ -21,6 +21,8 @@ from ferroflow._hvd.core import (  # noqa: F401 (Horovod's names)
     mpi_threads_supported, nccl_built, rank, remove_process_set, rocm_built, shutdown, size,
     start_timeline, stop_timeline)
 
+from . import wait_order
+
 
 def _register():
     names = _reduce.tensorflow_functions()
@@ -77,16 +79,20 @@ def _submit(tensors, kind, name, op=core.Sum, root=0, process_set=global_process
         return made.outputs[0]
 
 
-def _wait(handles, dtypes):
-    """The tensors of these numbers, and the counts of gathers."""
+def _wait(handles, dtypes, is_alone=True):
+    """The tensors of these numbers, and the counts of gathers. `is_alone` is false for the one wait of
+    an optimizer."""
     with tf.device("CPU:0"):
         if context.executing_eagerly():
             ctx = context.context()
             attrs = ("N", len(handles), "T", [d.as_datatype_enum for d in dtypes])
             results = execute.execute(b"FerroflowWait", len(dtypes) + 1, list(handles), attrs, ctx)
         else:
-            _, _, made, _ = op_def_library._apply_op_helper(
-                "FerroflowWait", handles=list(handles), T=list(dtypes), name="FerroflowWait")
+            with tf.control_dependencies(wait_order.earlier(handles) if is_alone else []):
+                _, _, made, _ = op_def_library._apply_op_helper(
+                    "FerroflowWait", handles=list(handles), T=list(dtypes), name="FerroflowWait")
+            if is_alone:
+                wait_order.added(made)
             results = made.outputs
     return list(results[:-1]), results[-1]
 
@@ -196,12 +202,18 @@ def allgather(tensor, name=None, ignore_name_scope=False, process_set=global_pro
         result = _rows(result, x)
 
         def grad(dy):
-            total = _allreduce(dy, f"{name}.gradient", Sum, process_set=process_set)
-            parts = tf.split(total, counts, num=process_set.size())
-            return tf.reshape(parts[process_set.rank()], tf.shape(x))
+            return _own_rows(dy, counts, x, f"{name}.gradient", process_set)
         return result, grad
 
     return gather(tensor)
+
+
+def _own_rows(gradient, counts, like, name, process_set):
+    """The gradient of the rows that this rank gave to a gather. As in Horovod, it is an average over
+    the ranks."""
+    mean = _allreduce(gradient, name, Average, process_set=process_set)
+    parts = tf.split(mean, counts, num=process_set.size())
+    return tf.reshape(parts[process_set.rank()], tf.shape(like))
 
 
 def grouped_allgather(tensors, name=None, ignore_name_scope=False,
@@ -209,9 +221,20 @@ def grouped_allgather(tensors, name=None, ignore_name_scope=False,
     """Gathers several tensors, which run together."""
     tensors = [_as_tensor(t) for t in tensors]
     name = _tensor_name("grouped_allgather", tensors[0], name, process_set)
-    handle = _submit(tensors, core.ALLGATHER, name, process_set=process_set)
-    results, _ = _wait([handle], [t.dtype for t in tensors])
-    return [_rows(r, t) for r, t in zip(results, tensors)]
+
+    @tf.custom_gradient
+    def gather(*xs):
+        handle = _submit(xs, core.ALLGATHER, name, process_set=process_set)
+        results, counts = _wait([handle], [x.dtype for x in xs])
+        results = [_rows(r, x) for r, x in zip(results, xs)]
+        counts = tf.reshape(counts, [len(xs), -1])
+
+        def grad(*dys):
+            return [_own_rows(dy, counts[i], x, f"{name}.gradient.{i}", process_set)
+                    for i, (dy, x) in enumerate(zip(dys, xs))]
+        return results, grad
+
+    return list(gather(*tensors))
 
 
 def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
@@ -227,8 +250,8 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
         result = _restored_shape(result, x)
 
         def grad(dy):
-            total = _allreduce(dy, f"{name}.gradient", Sum, process_set=process_set)
-            return total if core.rank() == root_rank else tf.zeros_like(total)
+            mean = _allreduce(dy, f"{name}.gradient", Average, process_set=process_set)
+            return mean if core.rank() == root_rank else tf.zeros_like(mean)
         return result, grad
 
     return send(tensor)
@@ -307,6 +330,14 @@ def _from_pairs(value, like):
     return tf.complex(value[..., 0], value[..., 1]) if like.dtype.is_complex else value
 
 
+def _scatter_factor(op, process_set):
+    """What the gradient of a reduce-scatter is multiplied by. As in Horovod, gradients are averages
+    over the ranks, whatever the operation of the forward pass."""
+    if op not in (Average, Sum):
+        raise NotImplementedError("only Sum and Average of reducescatter are differentiable")
+    return process_set.size() if op == Sum else 1
+
+
 def _reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                    process_set=global_process_set):
     tensor = _as_tensor(tensor)
@@ -323,9 +354,8 @@ def _reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale
         [result], _ = _wait([handle], [x.dtype])
 
         def grad(dy):
-            if op == Average:
-                dy = dy / process_set.size()
-            return allgather(dy * (prescale_factor * postscale_factor), f"{name}.gradient",
+            factor = _scatter_factor(op, process_set) * prescale_factor * postscale_factor
+            return allgather(dy * tf.cast(factor, dy.dtype), f"{name}.gradient",
                              process_set=process_set)
         return _rows(result, x), grad
 
@@ -336,11 +366,21 @@ def _grouped_reducescatter(tensors, name=None, op=Average, prescale_factor=1.0,
                            postscale_factor=1.0, process_set=global_process_set):
     tensors = [_as_tensor(t) for t in tensors]
     name = _tensor_name("grouped_reducescatter", tensors[0], name, process_set)
-    sent = [_pairs(t) for t in tensors]
-    handle = _submit(sent, core.REDUCESCATTER, name, op, process_set=process_set,
-                     prescale=prescale_factor, postscale=postscale_factor)
-    results, _ = _wait([handle], [t.dtype for t in sent])
-    return [_from_pairs(_rows(r, s), t) for r, s, t in zip(results, sent, tensors)]
+
+    @tf.custom_gradient
+    def scatter(*xs):
+        handle = _submit(xs, core.REDUCESCATTER, name, op, process_set=process_set,
+                         prescale=prescale_factor, postscale=postscale_factor)
+        results, _ = _wait([handle], [x.dtype for x in xs])
+
+        def grad(*dys):
+            factor = _scatter_factor(op, process_set) * prescale_factor * postscale_factor
+            return [allgather(dy * tf.cast(factor, dy.dtype), f"{name}.gradient.{i}",
+                              process_set=process_set) for i, dy in enumerate(dys)]
+        return [_rows(r, x) for r, x in zip(results, xs)], grad
+
+    parts = scatter(*[_pairs(t) for t in tensors])
+    return [_from_pairs(p, t) for p, t in zip(parts, tensors)]
 
 
 def _place_op(which, process_set_id, name):
