@@ -124,6 +124,8 @@ def process_sets():
     import ferroflow.hvd as hvd
     hvd.init(process_sets=[hvd.ProcessSet([0])])
     r, n = hvd.rank(), hvd.size()
+    unknown = hvd.ProcessSet([0, 1])
+    assert unknown.size() is None and unknown.rank() is None
     some = hvd.add_process_set(range(1, n))
     assert some.size() == n - 1 and some.included() == (r > 0)
     assert hvd.get_process_set_ids_and_ranks()[some.process_set_id] == list(range(1, n))

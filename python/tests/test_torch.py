@@ -68,7 +68,17 @@ def everything():
     assert x.grad[:, 0].tolist() == [float(q + 1) for q in range(n)]
     x = torch.ones(n, 2, requires_grad=True)
     (hvd.reducescatter(x, op=hvd.Sum) * (r + 1)).sum().backward()
-    assert x.grad[:, 0].tolist() == [float(q + 1) for q in range(n)]
+    # Averages over the ranks, as Horovod's: a sum has the gradient of the mean times the ranks.
+    assert x.grad[:, 0].tolist() == [float(n * (q + 1)) for q in range(n)]
+    x = torch.ones(n, 2, requires_grad=True)
+    sum(p.sum() for p in hvd.grouped_reducescatter([x, x], op=hvd.Average)).backward()
+    assert torch.equal(x.grad, torch.full((n, 2), 2.0))
+    x, y = torch.ones(r + 1, 2, requires_grad=True), torch.ones(2, requires_grad=True)
+    a, b = hvd.grouped_allgather([x, y])
+    ((a.sum() + 3 * b.sum()) * (r + 1)).backward()
+    mean = sum(range(1, n + 1)) / n
+    assert torch.allclose(x.grad, torch.full((r + 1, 2), mean))
+    assert torch.allclose(y.grad, torch.full((2,), 3 * mean))
     x = torch.ones(2, requires_grad=True)
     hvd.broadcast(x, 0).sum().backward()
     assert torch.equal(x.grad, torch.full((2,), float(r == 0)))
@@ -183,8 +193,43 @@ def normalizes():
     hvd.shutdown()
 
 
+def samples():
+    """ElasticSampler divides an epoch, and goes on after the samples that were processed."""
+    import ferroflow.torch as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    sampler = hvd.elastic.ElasticSampler(list(range(20)), seed=3)
+    assert len(sampler) == len(list(sampler)) == -(-20 // n)
+    everybody = sum(hvd.allgather_object(list(sampler)), [])
+    assert set(everybody) == set(range(20))
+    for batch in range(2):
+        sampler.record_batch(batch, 2)
+    assert sampler.processed_num == 4 * n and sampler.state_dict() == {
+        "epoch": 0, "processed_num": 4 * n}
+    done = set(sampler.processed_indices)
+    assert done == set(sum(hvd.allgather_object(sampler.get_indices(0, 4)), []))
+    state = hvd.elastic.TorchState(sampler=sampler, batch=2)
+    state.commit()
+    sampler.record_batch(2, 2)
+    state.restore()
+    assert sampler.processed_num == 4 * n
+    # The state of rank 0 counts for all.
+    sampler.processed_num += r
+    state.sync()
+    left = set(sum(hvd.allgather_object(list(sampler)), []))
+    assert left == set(range(20)) - done, (left, done)
+    order = list(sampler)
+    sampler.set_epoch(1)
+    assert sampler.processed_num == 0 and len(sampler) == -(-20 // n) and list(sampler) != order
+    hvd.shutdown()
+
+
 @ranks.requires("torch")
 class Torch(unittest.TestCase):
+    def test_samplers_go_on_after_the_samples_that_were_processed(self):
+        for n in (1, 3):
+            ranks.run(self, n, __file__, "samples")
+
     def test_every_function_and_type_gives_what_torch_gives(self):
         for n in (1, 2, 3, 4):
             ranks.run(self, n, __file__, "everything")

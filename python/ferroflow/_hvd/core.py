@@ -51,18 +51,15 @@ class ProcessSet:
 
     def included(self):
         """Whether this process is a member."""
-        self._check()
         return rank() in self.ranks
 
     def size(self):
-        """The number of members."""
-        self._check()
-        return len(self.ranks)
+        """The number of members, or None while the set is not registered."""
+        return None if self.process_set_id is None else len(self.ranks)
 
     def rank(self):
-        """The index of this process among the members."""
-        self._check()
-        return self.ranks.index(rank())
+        """The index of this process among the members. None while the set is not registered."""
+        return None if self.process_set_id is None else self.ranks.index(rank())
 
     def __eq__(self, other):
         if not isinstance(other, ProcessSet):

@@ -112,4 +112,9 @@ def runner(*lost):
     return run
 
 
-run = run_fn = runner()
+run = runner()
+
+
+def run_fn(func, reset=None):
+    """The same as `run`. `reset` is for compatibility: the ranks reconnect by themselves."""
+    return run(func)

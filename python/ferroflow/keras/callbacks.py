@@ -87,11 +87,9 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         self.staircase, self.steps_per_epoch = staircase, steps_per_epoch
         self.momentum_correction = momentum_correction
         self.current_epoch, self.restore_momentum = 0, None
-        if callable(multiplier):
-            self.multiplier = multiplier
-        else:
-            self.staircase = True
-            self.multiplier = lambda epoch: multiplier ** (epoch - start_epoch)
+        # A number is the factor of each epoch.
+        self.multiplier = multiplier if callable(multiplier) else \
+            lambda epoch: multiplier ** (epoch - start_epoch)
 
     def _covers(self, epoch):
         return epoch >= self.start_epoch and (self.end_epoch is None or epoch < self.end_epoch)

@@ -16,6 +16,8 @@ class KerasState(ObjectState):
     """A model, its optimizer and plain values that survive lost ranks. The model must be built."""
 
     def __init__(self, model, optimizer=None, backend=None, **kwargs):
+        if not getattr(model, "built", True):
+            raise ValueError("the model must be built first: call model.build(input_shape)")
         self.model = model
         self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
         super().__init__(lambda obj, root, name: arrays.broadcast_object(obj, root, name), **kwargs)
@@ -78,11 +80,22 @@ class CommitStateCallback(keras.callbacks.Callback):
 
 
 class UpdateBatchStateCallback(keras.callbacks.Callback):
-    """Notes the number of the batch in `state.batch`."""
+    """Notes the number of the batch in `state.batch`. An epoch that goes on after a restart has only
+    the batches that are left."""
 
     def __init__(self, state):
         super().__init__()
         self.state = state
+        self.steps_per_epoch = None
+
+    def on_train_begin(self, logs=None):
+        self.steps_per_epoch = None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if (self.params or {}).get("steps"):
+            if self.steps_per_epoch is None:
+                self.steps_per_epoch = self.params["steps"]
+            self.params["steps"] = self.steps_per_epoch - self.state.batch
 
     def on_batch_end(self, batch, logs=None):
         self.state.batch = batch

@@ -33,6 +33,11 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=glob
     """Copies the state of an optimizer from rank `root_rank` to all ranks."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("cannot broadcast the state of torch.optim.LBFGS")
+    # As after a call of Horovod's function, gradients exist.
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if p.requires_grad and p.grad is None:
+                p.grad = torch.zeros_like(p)
     # The tensors of the state travel as tensors, the rest as an object.
     mine = optimizer.state_dict()
     tensors, plain = {}, {}

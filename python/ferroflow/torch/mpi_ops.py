@@ -41,6 +41,10 @@ class Handle:
             self._result, self._finish = self._finish(), None
         return self._result
 
+    def __call__(self):
+        """The same as `wait()`, for sparse tensors, whose handles Horovod's users call."""
+        return self.wait()
+
 
 def poll(handle):
     """Whether `synchronize` would return at once."""
@@ -329,8 +333,27 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     return _allgather_handles(tensors, names, process_set)
 
 
+class _GroupedAllgather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, process_set, *tensors):
+        ctx.shapes, ctx.process_set = [t.shape for t in tensors], process_set
+        return tuple(grouped_allgather_async(tensors, name, process_set).wait())
+
+    @staticmethod
+    def backward(ctx, *grads):
+        process_set = ctx.process_set
+        reduced = grouped_allreduce(list(grads), op=Average, process_set=process_set)
+        rows = torch.tensor([[s[0] if s else 1 for s in ctx.shapes]])
+        starts = allgather(rows, process_set=process_set)[:process_set.rank()].sum(0)
+        own = [g[at:at + n].reshape(shape) for g, at, n, shape in
+               zip(reduced, starts.tolist(), rows[0].tolist(), ctx.shapes)]
+        return (None,) * 2 + tuple(own)
+
+
 def grouped_allgather(tensors, name=None, process_set=global_process_set):
     """Gathers several tensors, which run together."""
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return list(_GroupedAllgather.apply(name, process_set, *tensors))
     return grouped_allgather_async(tensors, name, process_set).wait()
 
 
@@ -469,6 +492,14 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
                                          process_set))
 
 
+def _scatter_factor(op, process_set):
+    """What the gradient of a reduce-scatter is multiplied by. As in Horovod, gradients are averages
+    over the ranks, whatever the operation of the forward pass."""
+    if op not in (Average, Sum):
+        raise NotImplementedError("only Sum and Average of reducescatter are differentiable")
+    return process_set.size() if op == Sum else 1
+
+
 class _Reducescatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, process_set, prescale, postscale):
@@ -478,11 +509,8 @@ class _Reducescatter(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         op, process_set, prescale, postscale = ctx.args
-        if op == Average:
-            grad = grad / process_set.size()
-        elif op != Sum:
-            raise NotImplementedError("only Sum and Average of reducescatter are differentiable")
-        return (allgather(grad * (prescale * postscale), process_set=process_set),) + (None,) * 5
+        factor = _scatter_factor(op, process_set) * prescale * postscale
+        return (allgather(grad * factor, process_set=process_set),) + (None,) * 5
 
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average,
@@ -506,13 +534,32 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
                                   postscale_factor, process_set)
 
 
+class _GroupedReducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
+        ctx.args = (op, process_set, prescale, postscale)
+        return tuple(grouped_reducescatter_async(tensors, name, op, process_set, prescale,
+                                                 postscale).wait())
+
+    @staticmethod
+    def backward(ctx, *grads):
+        op, process_set, prescale, postscale = ctx.args
+        factor = _scatter_factor(op, process_set) * prescale * postscale
+        parts = grouped_allgather([g * factor for g in grads], process_set=process_set)
+        return (None,) * 5 + tuple(parts)
+
+
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average,
                           process_set=global_process_set, prescale_factor=1.0,
                           postscale_factor=1.0):
     """Reduces several tensors, which run together, and returns this rank's shares."""
     small, contexts = zip(*(compression.compress(t) for t in tensors)) if tensors else ((), ())
-    parts = grouped_reducescatter_async(small, name, op, process_set, prescale_factor,
-                                        postscale_factor).wait()
+    if torch.is_grad_enabled() and any(t.requires_grad for t in small):
+        parts = _GroupedReducescatter.apply(name, op, process_set, prescale_factor,
+                                            postscale_factor, *small)
+    else:
+        parts = grouped_reducescatter_async(small, name, op, process_set, prescale_factor,
+                                            postscale_factor).wait()
     return [compression.decompress(t, ctx) for t, ctx in zip(parts, contexts)]
 
 

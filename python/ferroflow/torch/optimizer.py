@@ -23,7 +23,7 @@ class _DistributedOptimizer:
         self._sparse_as_dense = sparse_as_dense
         self.process_set = process_set
         self.backward_passes_per_step = backward_passes_per_step
-        self._names = _parameter_names(self, named_parameters)
+        self._parameter_names = _parameter_names(self, named_parameters)
         self._handles = {}
         self._passes = {}
         self._synchronized = False
@@ -117,7 +117,7 @@ class _DistributedOptimizer:
     def _start(self, p):
         if p.grad is None:
             p.grad = p.data.new_zeros(p.shape)
-        name, op, before, after = self._names[p], *self._factors()
+        name, op, before, after = self._parameter_names[p], *self._factors()
         grad = p.grad
         if grad.is_sparse:
             if not self._sparse_as_dense:
@@ -170,8 +170,8 @@ class _DistributedOptimizer:
     def step(self, closure=None):
         if self._should_synchronize:
             if self._synchronized:
-                warnings.warn("step() without skip_synchronize() after synchronize() reduces the "
-                              "gradients twice")
+                warnings.warn("optimizer.step() called without optimizer.skip_synchronize() after "
+                              "optimizer.synchronize(): the gradients are reduced twice")
             self.synchronize()
         self._synchronized = False
         return super().step(closure)
@@ -209,7 +209,7 @@ class _AdasumOptimizer:
         self._compression = compression
         self.process_set = process_set
         self.backward_passes_per_step = backward_passes_per_step
-        self._names = _parameter_names(self, named_parameters)
+        self._parameter_names = _parameter_names(self, named_parameters)
 
     def synchronize(self):
         """Does nothing: the changes are combined in `step()`."""
@@ -229,7 +229,7 @@ class _AdasumOptimizer:
                 t, ctx = self._compression.compress(p.detach() - old)
                 small.append(t)
                 contexts.append(ctx)
-            handles = [mpi_ops.allreduce_async_(t, name=f"delta.{self._names[p]}",
+            handles = [mpi_ops.allreduce_async_(t, name=f"delta.{self._parameter_names[p]}",
                                                 op=core.Adasum, process_set=self.process_set)
                        for p, t in zip(params, small)]
             with torch.no_grad():

@@ -3,7 +3,7 @@
 use super::exception::raised;
 use crate::exit::detached;
 use ferroflow_collective::{ForeignTensor, scale};
-use ferroflow_core::{Error, Result, err};
+use ferroflow_core::{Code, Error, Result, err};
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -43,6 +43,14 @@ impl HandleSlot {
             }
         }
         true
+    }
+
+    /// The error of a tensor that was not accepted, because one of its name is in flight.
+    pub(super) fn refusal(&self) -> Option<Error> {
+        match &*self.outcome.lock() {
+            Some(Err(e)) if e.code() == Code::AlreadyExists => Some(e.clone()),
+            _ => None,
+        }
     }
 
     pub(super) fn take(&self) -> Option<Outcome> {

@@ -7,7 +7,7 @@
 use super::handle::HandleSlot;
 use super::world::{operation, world};
 use ferroflow_collective::{Collective, ForeignDone, ForeignTensor, SubmitOptions, scale};
-use ferroflow_core::{DType, Error, Result, bail, ensure, err};
+use ferroflow_core::{Code, DType, Error, Result, bail, ensure, err};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -202,7 +202,7 @@ impl Status {
                 return Ok(());
             }
             let text = CStr::from_ptr((tf().TF_Message)(self.0)).to_string_lossy();
-            Err(Error::new(ferroflow_core::Code::from_number(code), text.into_owned()))
+            Err(Error::new(Code::from_number(code), text.into_owned()))
         }
     }
 
@@ -519,6 +519,14 @@ fn submit(context: &Context, attributes: &SubmitAttributes) -> Result<()> {
     context.set_values(0, DType::Int64, &[], &number.to_ne_bytes())
 }
 
+/// Ranks that disagree are an error of the class that Horovod's users catch.
+fn as_horovod_reports(e: Error) -> Error {
+    match e.code() {
+        Code::InvalidArgument => Error::new(Code::FailedPrecondition, e.message().to_string()),
+        _ => e,
+    }
+}
+
 unsafe extern "C" fn compute_wait(_kernel: Ptr, context: Ptr) {
     let context = Context(context);
     context.finish(wait(&context));
@@ -541,7 +549,7 @@ fn wait(context: &Context) -> Result<()> {
         for (slot, dims) in slots.into_iter().zip(shapes) {
             slot.wait_until(None);
             let Some(outcome) = slot.take() else { bail!(Internal, "a result was taken twice") };
-            let (mut tensor, counts) = outcome?;
+            let (mut tensor, counts) = outcome.map_err(as_horovod_reports)?;
             let dtype = tensor.dtype();
             if let Some(mut values) = tensor.take_replaced() {
                 let row: i64 = dims.iter().skip(1).product();

@@ -201,7 +201,10 @@ fn submit(
         scaled.map_err(|e| raised(py, &e))?;
     }
     job.world.submit_foreign(all, process_set, operation.ask);
-    Ok(handles)
+    match handles.first().and_then(|first| first.slot.refusal()) {
+        Some(e) => Err(raised(py, &e)),
+        None => Ok(handles),
+    }
 }
 
 pub(super) fn operation(

@@ -6,8 +6,7 @@ import torch
 
 from ferroflow._hvd.elastic import ObjectState
 
-from ..functions import allgather_object, broadcast_object, broadcast_optimizer_state, \
-    broadcast_parameters
+from ..functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from .sampler import ElasticSampler
 
 
@@ -125,11 +124,7 @@ class SamplerStateHandler(StateHandler):
         self.value.load_state_dict(self._saved)
 
     def sync(self):
-        # Samples that any rank has processed are not processed again.
-        states = allgather_object(self.value.state_dict())
-        done = set().union(*(s["processed_indices"] for s in states))
-        state = dict(states[0], processed_indices=done)
-        self.value.load_state_dict(state)
+        self.value.load_state_dict(broadcast_object(self.value.state_dict(), 0))
         self.save()
 
     def reset(self):
