@@ -294,8 +294,11 @@ def soak(args):
                 if end is None:
                     next_kill, end = now + args.kill_every, now + args.minutes * 60
                 step, last_progress = newest, now
-            elif now - last_progress > (args.hang_after if step else args.start_within):
-                problem = f"no step for {now - last_progress:.0f} s, at step {step}"
+            else:
+                # At the end, processes that still load their framework have to learn of it.
+                is_slow = end is None or now >= end
+                if now - last_progress > (args.start_within if is_slow else args.hang_after):
+                    problem = f"no step for {now - last_progress:.0f} s, at step {step}"
             # One rank stays: the last one has the only copy of the weights.
             if end is None:
                 continue
