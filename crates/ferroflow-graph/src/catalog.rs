@@ -4,6 +4,7 @@ use crate::op_def::{
     ArgDef, AttrDef, CallKind, ControlFlow, FlopsFn, KernelFn, MakeBlockKernel, OpCost, OpDef,
     OpRole,
 };
+use crate::passes::PrecisionClass;
 use crate::{
     GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature,
 };
@@ -50,6 +51,27 @@ impl Catalog {
     pub fn no_gradient(&mut self, ops: &[&str]) {
         for op in ops {
             self.set_gradient(op, OpGradient::Stops);
+        }
+    }
+
+    /// Declares the GPU kernel of an op that is already declared; see [`OpBuilder::gpu`].
+    pub fn set_gpu(
+        &mut self,
+        op: &str,
+        types: GpuTypes,
+        make: impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static,
+    ) {
+        let def = self.ops.get_mut(op).unwrap_or_else(|| panic!("op {op:?} is not declared"));
+        let support = GpuSupport { types, make: Some(Arc::new(make)), ..GpuSupport::default() };
+        let before = Arc::make_mut(def).gpu.replace(support);
+        assert!(before.is_none(), "the GPU kernel of {op:?} is declared twice");
+    }
+
+    /// Declares what 16-bit floats mean to ops that are already declared.
+    pub fn set_precision(&mut self, ops: &[&str], class: PrecisionClass) {
+        for op in ops {
+            let def = self.ops.get_mut(*op).unwrap_or_else(|| panic!("op {op:?} is not declared"));
+            Arc::make_mut(def).precision = class;
         }
     }
 

@@ -1,6 +1,7 @@
 //! An op: its signature, its properties, and how to compute it.
 
 use crate::attr::{AttrList, AttrValue, Attrs};
+use crate::passes::PrecisionClass;
 use crate::unsupported::unsupported_reason;
 use crate::{AnyBlockKernel, GpuSupport, KernelInit, NodeSizes, OpGradient, ShapeCtx};
 use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
@@ -53,6 +54,8 @@ pub struct OpDef {
     pub role: OpRole,
     /// Makes its block kernel, if it is element-wise and pure.
     pub blocks: Option<MakeBlockKernel>,
+    /// What 16-bit floats mean to it.
+    pub precision: PrecisionClass,
     /// A bias and an activation that follow its one output can run as a part of it.
     pub takes_epilogue: bool,
     /// It only passes resources on, so it can run on another device than they are on.
@@ -267,6 +270,7 @@ impl OpDef {
             flops: None,
             role: OpRole::Plain,
             blocks: None,
+            precision: PrecisionClass::Unlisted,
             takes_epilogue: false,
             takes_resources_from_anywhere: false,
             is_metadata: false,

@@ -15,6 +15,7 @@ mod infer;
 mod involution;
 mod lower;
 mod memory;
+mod mixed_precision;
 mod order;
 mod partition;
 mod place;
@@ -35,7 +36,8 @@ pub use infer::infer;
 pub(crate) use infer::{constant, node_shapes};
 pub use involution::remove_involutions;
 pub use lower::lower;
-pub use memory::copy_between_memories;
+pub use memory::{copies_between_memories, copy_between_memories};
+pub use mixed_precision::{MixedPrecision, PrecisionClass, mix_precision};
 pub(crate) use order::closes_loop;
 pub use order::topological_order;
 pub use partition::{Partition, partition};
@@ -60,6 +62,8 @@ pub struct Rewrites {
     pub merges: bool,
     /// Makes one node of element-wise ones, and of a product and what follows it.
     pub fuses: bool,
+    /// Computes with 16-bit floats where that is safe. Changes results, so it is off by default.
+    pub mixed_precision: Option<MixedPrecision>,
 }
 
 impl Rewrites {
@@ -70,6 +74,7 @@ impl Rewrites {
         removes_involutions: true,
         merges: true,
         fuses: true,
+        mixed_precision: None,
     };
     /// The graph runs as it was built.
     pub const NONE: Rewrites = Rewrites {
@@ -78,6 +83,7 @@ impl Rewrites {
         removes_involutions: false,
         merges: false,
         fuses: false,
+        mixed_precision: None,
     };
 }
 
@@ -90,6 +96,10 @@ impl Default for Rewrites {
 /// Runs the wanted passes that make a step cheaper, in order. The last two make nodes whose ops
 /// exist only in memory and not in a GraphDef, so this runs on the task that compiles the step.
 pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate: EvaluateFn<'_>) {
+    // Before folding, which computes the casts of constants.
+    if let Some(precision) = wanted.mixed_precision {
+        mix_precision(step, catalog, precision);
+    }
     // Before merging: the constants that it makes can be merged too.
     if wanted.folds {
         fold(step, catalog, evaluate);

@@ -4,6 +4,8 @@
 
 pub use ferroflow_ops_data::CheckpointFile;
 
+mod precision;
+
 use ferroflow_graph::Catalog;
 
 /// Adds every standard op to a catalog.
@@ -13,4 +15,5 @@ pub fn register(c: &mut Catalog) {
     ferroflow_ops_math::register(c);
     ferroflow_ops_nn::register(c);
     ferroflow_ops_state::register(c);
+    precision::register(c);
 }

@@ -1,6 +1,7 @@
 // Runs CUDA kernels on the processor. The threads of a block are fibers that run one at a time, in
 // a random order that changes at each barrier, so that a missing barrier shows as a wrong result.
 #define FERROFLOW_EMULATOR 1
+#include <cmath>
 #include <math.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -11,6 +12,33 @@
 #define __shared__ static thread_local
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+
+// Functions of CUDA that the processor's library lacks.
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, fabs(x)); }
+static inline double cyl_bessel_i1(double x) {
+    return x < 0 ? -std::cyl_bessel_i(1.0, -x) : std::cyl_bessel_i(1.0, x);
+}
+static inline double normcdfinv(double p) {
+    if (!(p > 0 && p < 1)) return p == 0 ? -HUGE_VAL : p == 1 ? HUGE_VAL : NAN;
+    // Bisection, then Newton's steps, on the smaller tail.
+    double tail = p < 0.5 ? p : 1 - p, low = -40, high = 0;
+    for (int i = 0; i < 40; i++) {
+        double middle = (low + high) / 2;
+        (0.5 * erfc(-middle / M_SQRT2) < tail ? low : high) = middle;
+    }
+    double x = (low + high) / 2;
+    for (int i = 0; i < 3; i++)
+        x -= (0.5 * erfc(-x / M_SQRT2) - tail) * sqrt(2 * M_PI) * exp(x * x / 2);
+    return p < 0.5 ? x : -x;
+}
+static inline double erfinv(double y) {
+    if (!(y > -1 && y < 1)) return y == 1 ? HUGE_VAL : y == -1 ? -HUGE_VAL : NAN;
+    if (fabs(y) > 0.5) return normcdfinv((y + 1) / 2) / M_SQRT2;
+    double x = y * 0.886226925452758;
+    for (int i = 0; i < 20; i++) x -= (erf(x) - y) * 0.886226925452758 * exp(x * x);
+    return x;
+}
 
 struct EmulatedIndex { unsigned x, y, z; };
 static thread_local EmulatedIndex threadIdx, blockIdx, blockDim, gridDim;

@@ -3,6 +3,8 @@
 use super::args::joined;
 use super::walk::{Walk, by_width};
 use crate::prelude::*;
+use ferroflow_core::LaunchArg;
+use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_width, length};
 
 fn diag(ctx: &mut Ctx<'_>) -> Result<()> {
     let x = ctx.input(0)?;
@@ -42,7 +44,46 @@ fn diag_part(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
+const MOVED: GpuTypes = &[("T", gpu::MOVED)];
+
+const TEXT: &str = r#"
+struct Pair { u64 a, b; };
+extern "C" __global__ void band(i64 n, i64 rows, i64 cols, i64 lower, i64 upper, const Word *x, Word *y) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 row = i / cols % rows, col = i % cols;
+        Word zero = {};
+        y[i] = col >= row - lower && col <= row + upper ? x[i] : zero;
+    }
+}
+"#;
+
+fn band_part_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let text = TEXT.replace("Word", c_width(init.dtype("T")?)?);
+    let kernel = GpuKernel::new(text, "band").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (rows, cols, lower, upper) = band_sizes(ctx)?;
+        let (x, gpu) = (ctx.input(0)?, ctx.gpu()?.clone());
+        let out = Tensor::on_device(&gpu, x.dtype(), x.shape().clone())?;
+        let n = out.elements();
+        let lengths = [n, rows, cols, lower, upper].map(length);
+        let addresses = [address(x)?, address(&out)?];
+        let args: Vec<LaunchArg> = lengths.into_iter().chain(addresses).collect();
+        kernel.over(gpu.as_ref(), n, &args)?;
+        ctx.set(0, out)
+    }))
+}
+
 fn band_part(ctx: &mut Ctx<'_>) -> Result<()> {
+    let (rows, cols, lower, upper) = band_sizes(ctx)?;
+    let mut out = ctx.take_or_copy(0)?;
+    if out.elements() > 0 {
+        by_width!(out.dtype(), W => clear_outside(W::of_mut(&mut out)?, rows, cols, lower, upper));
+    }
+    ctx.set(0, out)
+}
+
+/// Rows and columns of the matrices, and how far the band goes below and above the diagonal.
+fn band_sizes(ctx: &Ctx<'_>) -> Result<(usize, usize, usize, usize)> {
     let x = ctx.input(0)?;
     ensure!(
         x.rank() >= 2,
@@ -64,11 +105,7 @@ fn band_part(ctx: &mut Ctx<'_>) -> Result<()> {
     };
     let lower = band(1, "num_lower", "rows", rows)?;
     let upper = band(2, "num_upper", "columns", cols)?;
-    let mut out = ctx.take_or_copy(0)?;
-    if out.elements() > 0 {
-        by_width!(out.dtype(), W => clear_outside(W::of_mut(&mut out)?, rows, cols, lower, upper));
-    }
-    ctx.set(0, out)
+    Ok((rows, cols, lower, upper))
 }
 
 fn clear_outside<W: Movable>(x: &mut [W], rows: usize, cols: usize, lower: usize, upper: usize) {
@@ -91,7 +128,8 @@ pub(crate) fn register(c: &mut Catalog) {
             let x = c.input(0);
             Ok(vec![super::args::joined_partial(&[x.dims(), x.dims()])])
         })
-        .cpu_fn(diag);
+        .cpu_fn(diag)
+        .anywhere();
     c.op("DiagPart")
         .doc("The diagonal of a tensor of even rank.")
         .input("input: T")
@@ -104,7 +142,8 @@ pub(crate) fn register(c: &mut Catalog) {
             let half = |dims: &[Option<usize>]| PartialShape::new(dims.iter().copied());
             Ok(vec![half(a).merge(&half(b))?])
         })
-        .cpu_fn(diag_part);
+        .cpu_fn(diag_part)
+        .anywhere();
     c.op("MatrixBandPart")
         .doc("Matrices with everything outside a band around the diagonal set to zero.")
         .input("input: T")
@@ -114,6 +153,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .attr("Tindex: {int32, int64} = DT_INT64")
         .shape(shape::same_as_input)
+        .gpu(MOVED, band_part_on_device)
+        .host_inputs(&["num_lower", "num_upper"])
         .cpu_fn(band_part);
     c.op("BatchMatrixBandPart")
         .doc("An old name of MatrixBandPart.")
@@ -123,6 +164,8 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("band: T")
         .attr("T: type")
         .shape(shape::same_as_input)
+        .gpu(MOVED, band_part_on_device)
+        .host_inputs(&["num_lower", "num_upper"])
         .cpu_fn(band_part);
     c.gradient("Diag", |_, dy| Ok(vec![dy[0].apply("DiagPart")]));
     c.gradient("DiagPart", |_, dy| Ok(vec![dy[0].apply("Diag")]));

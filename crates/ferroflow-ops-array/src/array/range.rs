@@ -2,6 +2,7 @@
 
 use super::args::require_rank;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu;
 
 /// Number types for ranges.
 trait Step: Real + std::fmt::Display {
@@ -134,6 +135,13 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: Tidx")
         .attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32} = DT_INT32")
         .shape(range_shape)
+        // Its inputs and its output are in host memory on GPUs too, as in TensorFlow.
+        .gpu(
+            &[("Tidx", &[DType::Float, DType::Double, DType::Int32, DType::Int64])],
+            per_dtype!([Float f32, Double f64, Int32 i32, Int64 i64], "Tidx", T => range::<T>),
+        )
+        .host_inputs(&["start", "limit", "delta"])
+        .host_outputs(&["output"])
         .cpu(per_dtype!([Float f32, Double f64, Int32 i32, Int64 i64], "Tidx", T => range::<T>));
     c.op("LinSpace")
         .doc("`num` numbers at equal distances from `start` to `stop`, both included.")
@@ -147,6 +155,9 @@ pub(crate) fn register(c: &mut Catalog) {
             let num = c.constant_ints(2).and_then(|n| n.first().copied());
             Ok(vec![PartialShape::new([num.and_then(|n| usize::try_from(n).ok())])])
         })
+        .gpu(gpu::FLOAT, per_dtype!(FLOAT, T => lin_space::<T>))
+        .host_inputs(&["start", "stop", "num"])
+        .host_outputs(&["output"])
         .cpu(per_dtype!(FLOAT, T => lin_space::<T>));
     c.no_gradient(&["Range", "LinSpace"]);
 }

@@ -2,6 +2,7 @@
 
 use super::args::{index_tensor, require_rank, scalar_dim, with_dim, with_partial_dim};
 use crate::prelude::*;
+use ferroflow_core::LaunchArg;
 use ferroflow_op_kit::gpu::{self, GpuKernel, GpuTypes, address, c_type, length};
 use ferroflow_op_kit::parallel::for_rows2;
 use std::cmp::Ordering;
@@ -211,27 +212,68 @@ fn nth_element<T: Real>(reverse: bool) -> impl Kernel {
     }
 }
 
+/// The predictions, the targets and `k`, which is an attribute in version 1 and an input in version
+/// 2.
+fn in_top_k_inputs<'c>(
+    ctx: &'c Ctx<'_>,
+    attr: Option<i64>,
+) -> Result<(&'c Tensor, &'c Tensor, i64)> {
+    let (predictions, targets) = (ctx.input(0)?, ctx.input(1)?);
+    ensure!(predictions.rank() == 2, InvalidArgument, "predictions must be 2-dimensional");
+    ensure!(targets.rank() == 1, InvalidArgument, "targets must be 1-dimensional");
+    ensure!(
+        predictions.shape()[0] == targets.elements(),
+        InvalidArgument,
+        "First dimension of predictions {} must match length of targets {}",
+        predictions.shape()[0],
+        targets.elements()
+    );
+    let k = match attr {
+        Some(k) => k,
+        None => {
+            let k = ctx.input(2)?;
+            ensure!(k.rank() == 0, InvalidArgument, "k must be 0-D, got shape {}", k.shape());
+            k.scalar_index()?
+        }
+    };
+    Ok((predictions, targets, k))
+}
+
+const IN_TOP_K: &str = r#"
+extern "C" __global__ void in_top_k(i64 rows, i64 classes, i64 k, const f32 *x, const Index *targets,
+                                    bool *out) {
+    for (i64 i = thread_number(); i < rows; i += thread_count()) {
+        i64 target = (i64)targets[i], larger = 0;
+        bool is_in = 0 <= target && target < classes;
+        for (i64 c = 0; is_in && c < classes; c++) {
+            f32 score = x[i * classes + c];
+            is_in = score - score == 0;
+            larger += score > x[i * classes + target];
+        }
+        out[i] = is_in && larger < k;
+    }
+}
+"#;
+
+fn in_top_k_on_device(init: &KernelInit<'_>, attr: Option<i64>) -> Result<KernelBox> {
+    let text = IN_TOP_K.replace("Index", c_type(init.dtype("T")?)?);
+    let kernel = GpuKernel::new(text, "in_top_k").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (x, targets, k) = in_top_k_inputs(ctx, attr)?;
+        let (gpu, rows) = (ctx.gpu()?.clone(), targets.elements());
+        let out = Tensor::on_device(&gpu, DType::Bool, targets.shape().clone())?;
+        let numbers = [length(rows), length(x.shape()[1]), LaunchArg::I64(k)];
+        let addresses = [address(x)?, address(targets)?, address(&out)?];
+        let args: Vec<LaunchArg> = numbers.into_iter().chain(addresses).collect();
+        kernel.over(gpu.as_ref(), rows, &args)?;
+        ctx.set(0, out)
+    }))
+}
+
 /// The kernel; `k` is an attribute in version 1 and an input in version 2.
 fn in_top_k(attr: Option<i64>) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let (predictions, targets) = (ctx.input(0)?, ctx.input(1)?);
-        ensure!(predictions.rank() == 2, InvalidArgument, "predictions must be 2-dimensional");
-        ensure!(targets.rank() == 1, InvalidArgument, "targets must be 1-dimensional");
-        ensure!(
-            predictions.shape()[0] == targets.elements(),
-            InvalidArgument,
-            "First dimension of predictions {} must match length of targets {}",
-            predictions.shape()[0],
-            targets.elements()
-        );
-        let k = match attr {
-            Some(k) => k,
-            None => {
-                let k = ctx.input(2)?;
-                ensure!(k.rank() == 0, InvalidArgument, "k must be 0-D, got shape {}", k.shape());
-                k.scalar_index()?
-            }
-        };
+        let (predictions, targets, k) = in_top_k_inputs(ctx, attr)?;
         let classes = predictions.shape()[1];
         let rows = predictions.as_slice::<f32>()?;
         let is_in = |(i, target): (usize, i64)| {
@@ -351,14 +393,16 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("predictions: float")
             .input("targets: T");
         let declared = if k_is_input { declared.input("k: T") } else { declared.attr("k: int") };
+        let k_of = move |init: &KernelInit<'_>| -> Result<Option<i64>> {
+            if k_is_input { Ok(None) } else { init.int("k").map(Some) }
+        };
         declared
             .output("precision: bool")
             .attr("T: {int32, int64} = DT_INT32")
             .shape(in_top_k_shape)
-            .cpu(move |init| {
-                let k = if k_is_input { None } else { Some(init.int("k")?) };
-                Ok(KernelBox::new(in_top_k(k)))
-            });
+            .gpu(&[], move |init| in_top_k_on_device(init, k_of(init)?))
+            .host_inputs(if k_is_input { &["k"] } else { &[] })
+            .cpu(move |init| Ok(KernelBox::new(in_top_k(k_of(init)?))));
     }
     for op in ["TopK", "TopKV2"] {
         c.gradient(op, |g, dy| Ok(g.only(top_k_gradient(g, dy[0]))));

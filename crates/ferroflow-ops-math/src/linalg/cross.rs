@@ -1,10 +1,10 @@
 //! Cross.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, GpuKernel, address, c_type, length};
 
-/// Cross products of vectors of three along the last dimension.
-fn cross<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
-    let (a, b) = (ctx.input(0)?, ctx.input(1)?);
+/// Checks that both are vectors of three, along the last dimension.
+fn checked(a: &Tensor, b: &Tensor) -> Result<()> {
     ensure!(
         a.shape() == b.shape(),
         InvalidArgument,
@@ -20,6 +20,13 @@ fn cross<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
         FailedPrecondition,
         "Cross-products are only defined for 3-element vectors."
     );
+    Ok(())
+}
+
+/// Cross products of vectors of three along the last dimension.
+fn cross<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
+    let (a, b) = (ctx.input(0)?, ctx.input(1)?);
+    checked(a, b)?;
     let mut out = ctx.alloc(T::DTYPE, a.shape().clone())?;
     let (x, y) = (a.as_slice::<T>()?.chunks_exact(3), b.as_slice::<T>()?.chunks_exact(3));
     for ((out, x), y) in out.as_mut_slice::<T>()?.chunks_exact_mut(3).zip(x).zip(y) {
@@ -31,6 +38,32 @@ fn cross<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
+const TEXT: &str = r#"
+extern "C" __global__ void cross(i64 n, const T *x, const T *y, T *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        i64 first = i / 3 * 3, j = first + (i + 1) % 3, k = first + (i + 2) % 3;
+        // The products are rounded, as those of the processor are.
+        T a = Narrow<T>::from(wide(x[j]) * wide(y[k])), b = Narrow<T>::from(wide(x[k]) * wide(y[j]));
+        out[i] = Narrow<T>::from(wide(a) - wide(b));
+    }
+}
+"#;
+
+fn on_gpu(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let dtype = init.dtype("T")?;
+    let text = format!("typedef {} T;\n{TEXT}", c_type(dtype)?);
+    let kernel = GpuKernel::new(text, "cross").loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let (a, b) = (ctx.input(0)?, ctx.input(1)?);
+        checked(a, b)?;
+        let gpu = ctx.gpu()?.clone();
+        let out = Tensor::on_device(&gpu, dtype, a.shape().clone())?;
+        let n = out.elements();
+        kernel.over(gpu.as_ref(), n, &[length(n), address(a)?, address(b)?, address(&out)?])?;
+        ctx.set(0, out)
+    }))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Cross")
         .doc("Cross products of vectors of three.")
@@ -39,6 +72,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("product: T")
         .attr("T: realnumbertype")
         .shape(shape::merged_inputs)
+        .gpu(gpu::REAL, on_gpu)
         .cpu(per_dtype!(REAL, T => cross::<T>));
     c.gradient("Cross", |g, dy| {
         let (u, v) = (g.input(0), g.input(1));

@@ -1,6 +1,7 @@
 //! Bucketize.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{GpuTypes, elementwise::Elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 
 /// For each element, the number of boundaries that are not greater.
@@ -18,6 +19,22 @@ fn bucketize<T: Real>(ctx: &mut Ctx<'_>, boundaries: &[f64]) -> Result<()> {
     ctx.set(0, out)
 }
 
+const ON_GPU: GpuTypes = &[("T", &[DType::Int64, DType::Float, DType::Double])];
+
+/// The same on a GPU. The boundaries are in the kernel's text.
+fn on_gpu(init: &KernelInit<'_>) -> Result<KernelBox> {
+    let boundaries = init.floats("boundaries")?;
+    ensure!(boundaries.is_sorted(), InvalidArgument, "Expected sorted boundaries");
+    let bits: Vec<String> = boundaries.iter().map(|b| format!("{:#x}u", b.to_bits())).collect();
+    let formula = format!(
+        "[](f64 v) {{ const u32 all[] = {{{}, 0}}; i32 n = 0; while (n < {} && !(v < \
+         (f64)from_bits(all[n]))) n++; return n; }}((f64)x)",
+        if bits.is_empty() { "0".into() } else { bits.join(", ") },
+        bits.len()
+    );
+    Ok(KernelBox::new(Elementwise::new(init, formula)?))
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Bucketize")
         .doc("The numbers of the buckets that elements fall into, given their boundaries.")
@@ -26,6 +43,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {int32, int64, float, double}")
         .attr("boundaries: list(float)")
         .shape(shape::same_as_input)
+        .gpu(ON_GPU, on_gpu)
         .cpu(per_dtype!([Int32 i32, Int64 i64, Float f32, Double f64], init, T => {
             let boundaries: Vec<f64> =
                 init.floats("boundaries")?.into_iter().map(f64::from).collect();

@@ -67,6 +67,12 @@ macro_rules! bits {
 }
 bits!(i8 i16 i32 i64 u8 u16 u32 u64);
 
+const LEFT_SHIFT: &str =
+    "(W)((u64)x << (y < 0 ? 0 : y > 8 * (i64)sizeof(W) - 1 ? 8 * sizeof(W) - 1 : y))";
+const RIGHT_SHIFT: &str =
+    "(W)(x >> (y < 0 ? 0 : y > 8 * (i64)sizeof(W) - 1 ? 8 * sizeof(W) - 1 : y))";
+const BITS_SET: &str = "__popcll((u64)x & (~0ull >> (64 - 8 * sizeof(W))))";
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("LogicalAnd")
         .doc("Element-wise `x and y`.")
@@ -135,6 +141,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr(integer)
         .shape(shape::broadcast)
+        .gpu(gpu::INTEGER, elementwise(LEFT_SHIFT))
         .cpu(per_dtype!(INTEGER, T => binary::<LeftShift, T>()));
     c.op("RightShift")
         .doc("Element-wise `x` shifted right by `y` bits; the sign is kept.")
@@ -143,6 +150,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr(integer)
         .shape(shape::broadcast)
+        .gpu(gpu::INTEGER, elementwise(RIGHT_SHIFT))
         .cpu(per_dtype!(INTEGER, T => binary::<RightShift, T>()));
     c.op("Invert")
         .doc("Element-wise, every bit flipped.")
@@ -159,6 +167,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: uint8")
         .attr(integer)
         .shape(shape::same_as_input)
+        .gpu(gpu::INTEGER, elementwise(BITS_SET))
         .cpu(per_dtype!(INTEGER, T => map::<PopulationCount, T, u8>()));
     c.no_gradient(&[
         "LogicalAnd",

@@ -6,6 +6,7 @@ use super::elementwise::{binary, binary_in, unary, unary_in};
 use super::fast::Fast;
 use super::lanes::Lanes;
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_op_kit::vector::{Binary, Unary};
 
@@ -36,6 +37,23 @@ macro_rules! unary_ops {
             .cpu(per_dtype!([Half f16, Float f32, Double f64], T => unary_in::<Op, f64, T>()));
     })*};
 }
+
+/// Floats that special functions are for.
+const COMPUTED: gpu::GpuTypes = &[("T", &[DType::Half, DType::Float, DType::Double])];
+
+/// Ops of [`unary_ops`] with their formulas on GPUs, in double precision.
+const ON_GPU: &[(&str, &str)] = &[
+    ("Lgamma", "lgamma((f64)x)"),
+    ("Digamma", include_str!("special/digamma.cu")),
+    ("Erfinv", "erfinv((f64)x)"),
+    ("Ndtri", "x < 0 || x > 1 ? (f64)x * 0.0 / 0.0 : normcdfinv((f64)x)"),
+    ("BesselI0", "cyl_bessel_i0((f64)x)"),
+    ("BesselI1", "cyl_bessel_i1((f64)x)"),
+    ("BesselJ0", "j0((f64)x)"),
+    ("BesselJ1", "j1((f64)x)"),
+    ("BesselY0", "y0((f64)x)"),
+    ("BesselY1", "y1((f64)x)"),
+];
 
 /// Declares ops `z = f(x, y)` over float and double, with the names of their inputs.
 macro_rules! binary_ops {
@@ -227,17 +245,22 @@ pub(crate) fn register(c: &mut Catalog) {
         "Polygamma"("a: T", "x: T") -> "z: T" "T: {float, double}",
             "Element-wise derivative of Digamma, `a` times over.", gamma::polygamma;
     }
-    for (op, doc, blocks, make) in [
+    for (op, formula) in ON_GPU {
+        c.set_gpu(op, COMPUTED, elementwise(formula));
+    }
+    for (op, doc, blocks, text, make) in [
         (
             "Erf",
             "Element-wise error function.",
             blocks::unary::<Erf> as MakeBlockKernel,
+            "erf(x)",
             per_dtype!(FLOAT, T => unary::<Erf, T>()) as Make,
         ),
         (
             "Erfc",
             "Element-wise `1 - erf(x)`, precise for large `x`.",
             blocks::unary::<Erfc>,
+            "erfc(x)",
             per_dtype!(FLOAT, T => unary::<Erfc, T>()),
         ),
     ] {
@@ -248,19 +271,22 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(FLOAT)
             .shape(shape::same_as_input)
             .blocks(blocks)
+            .gpu(gpu::FLOAT, elementwise(text))
             .cpu(make);
     }
-    for (op, doc, blocks, make) in [
+    for (op, doc, blocks, text, make) in [
         (
             "Xlogy",
             "Element-wise `x * log(y)`, which is 0 where `x` is.",
             blocks::binary::<Xlogy> as MakeBlockKernel,
+            "x == W(0) ? W(0) : x * log(y)",
             float_complex::<Xlogy> as Make,
         ),
         (
             "Xlog1py",
             "Element-wise `x * log(1 + y)`, which is 0 where `x` is.",
             blocks::binary::<Xlog1py>,
+            "x == W(0) ? W(0) : x * log1p(y)",
             float_complex::<Xlog1py>,
         ),
     ] {
@@ -272,6 +298,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: {half, bfloat16, float, double, complex64, complex128}")
             .shape(shape::broadcast)
             .blocks(blocks)
+            .gpu(gpu::FLOAT, elementwise(text))
             .cpu(make);
     }
     c.op("Atan2")
@@ -282,6 +309,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(FLOAT)
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Atan2>)
+        .gpu(gpu::FLOAT, elementwise("atan2(x, y)"))
         .cpu(per_dtype!(FLOAT, T => binary::<Atan2, T>()));
     c.op("NextAfter")
         .doc("Element-wise next number after `x1` in the direction of `x2`.")
@@ -290,6 +318,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: {double, float} = DT_FLOAT")
         .shape(shape::broadcast)
+        .gpu(gpu::FLOAT, elementwise("nextafter(x, y)"))
         .cpu(per_dtype!([Float f32, Double f64], T => binary::<NextAfter, T>()));
     c.op("Betainc")
         .doc("Element-wise incomplete beta function, normalised.")

@@ -1,6 +1,7 @@
 //! RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::{GpuKernel, GpuTypes, address, c_type, length};
 use ferroflow_op_kit::parallel::for_rows;
 
 /// Hue, saturation and value of a colour, each between 0 and 1 if the colour is.
@@ -129,22 +130,70 @@ fn map_colours<T: Float>(pixels: &mut [T], cost: usize, convert: impl Fn([T; 3])
     });
 }
 
+/// Checks that the last dimension has the three parts of colours.
+fn ensure_colours(shape: &Shape) -> Result<()> {
+    let Some(&channels) = shape.last() else {
+        bail!(InvalidArgument, "input must be at least 1D{shape}");
+    };
+    ensure!(
+        channels == 3,
+        FailedPrecondition,
+        "input must have 3 channels but input only has {channels} channels."
+    );
+    Ok(())
+}
+
 fn convert<T: Float>(to_hsv: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let shape = ctx.input(0)?.shape();
-        let Some(&channels) = shape.last() else {
-            bail!(InvalidArgument, "input must be at least 1D{shape}");
-        };
-        ensure!(
-            channels == 3,
-            FailedPrecondition,
-            "input must have 3 channels but input only has {channels} channels."
-        );
+        ensure_colours(ctx.input(0)?.shape())?;
         let mut out = ctx.take_or_copy(0)?;
         let convert = if to_hsv { hsv::<T> } else { rgb::<T> };
         map_colours(out.as_mut_slice::<T>()?, 8, convert);
         ctx.set(0, out)
     }
+}
+
+const ON_GPU: GpuTypes = &[("T", &[DType::Float, DType::Double])];
+
+const TEXT: &str = r#"
+extern "C" __global__ void to_hsv(i64 n, const T *in, T *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        T r = in[3 * i], g = in[3 * i + 1], b = in[3 * i + 2];
+        T most = g > r ? g : r, least = g < r ? g : r;
+        most = b > most ? b : most, least = b < least ? b : least;
+        T range = most - least, norm = 1 / (6 * range);
+        T hue = r == most ? norm * (g - b) : g == most ? norm * (b - r) + (T)(2.0 / 6) : norm * (r - g) + (T)(4.0 / 6);
+        if (!(range > 0)) hue = 0;
+        out[3 * i] = hue < 0 ? hue + 1 : hue;
+        out[3 * i + 1] = most > 0 ? range / most : 0;
+        out[3 * i + 2] = most;
+    }
+}
+__device__ inline T unit(T x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+extern "C" __global__ void to_rgb(i64 n, const T *in, T *out) {
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        T six = in[3 * i] * 6, saturation = in[3 * i + 1], value = in[3 * i + 2];
+        T red = unit(magnitude(six - 3) - 1), green = unit(2 - magnitude(six - 2)), blue = unit(2 - magnitude(six - 4));
+        out[3 * i] = (1 - saturation + saturation * red) * value;
+        out[3 * i + 1] = (1 - saturation + saturation * green) * value;
+        out[3 * i + 2] = (1 - saturation + saturation * blue) * value;
+    }
+}
+"#;
+
+fn convert_on_device(init: &KernelInit<'_>, to_hsv: bool) -> Result<KernelBox> {
+    let text = format!("typedef {} T;\n{TEXT}", c_type(init.dtype("T")?)?);
+    let name = if to_hsv { "to_hsv" } else { "to_rgb" };
+    let kernel = GpuKernel::new(text, name).loaded(init)?;
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let x = ctx.input(0)?;
+        ensure_colours(x.shape())?;
+        let gpu = ctx.gpu()?.clone();
+        let out = Tensor::on_device(&gpu, x.dtype(), x.shape().clone())?;
+        let n = out.elements() / 3;
+        kernel.over(gpu.as_ref(), n, &[length(n), address(x)?, address(&out)?])?;
+        ctx.set(0, out)
+    }))
 }
 
 /// Adjusts every colour of input 0 by the scalar in input 1.
@@ -218,6 +267,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("output: T")
             .attr("T: {half, bfloat16, float, double} = DT_FLOAT")
             .shape(at_least(1))
+            .gpu(ON_GPU, move |init| convert_on_device(init, to_hsv))
             .cpu(move |init| per_dtype!(FLOAT, T => convert::<T>(to_hsv))(init));
     }
     for (op, what, by, doc) in [

@@ -2,6 +2,7 @@
 //! bits.
 
 use crate::prelude::*;
+use ferroflow_op_kit::gpu::elementwise::Elementwise;
 
 /// The integers that values are rounded to.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +128,31 @@ impl Fake {
     }
 }
 
+/// The formulas of a range that attributes give, as [`Grid`] computes them. Names in capitals are
+/// replaced by numbers.
+const ROUND: &str = "[](f32 v) { f32 t = v > MAX ? MAX : v; t = t < MIN ? MIN : t; return \
+     floor((t - MIN) * INVERSE - ZERO + 0.5f) * STEP; }(x)";
+const INSIDE: &str = "x * (y >= MIN && y <= MAX ? 1.0f : 0.0f)";
+
+fn on_gpu(init: &KernelInit<'_>, formula: &str) -> Result<KernelBox> {
+    let fake = Fake::new(init, Range::Attrs(0.0, 0.0))?;
+    let Range::Attrs(min, max) = fake.range else { bail!(Internal, "a range of attributes") };
+    let grid = fake.levels.grid(min, max);
+    let zero = (-grid.min * grid.inverse + 0.5).floor();
+    let number = |x: f32| format!("from_bits({:#x}u)", x.to_bits());
+    let mut text = formula.to_string();
+    for (name, value) in [
+        ("MIN", grid.min),
+        ("MAX", grid.max),
+        ("INVERSE", grid.inverse),
+        ("ZERO", zero),
+        ("STEP", grid.step),
+    ] {
+        text = text.replace(name, &number(value));
+    }
+    Ok(KernelBox::new(Elementwise::new(init, text)?))
+}
+
 struct Forward(Fake);
 
 impl Kernel for Forward {
@@ -210,11 +236,10 @@ pub(crate) fn register(c: &mut Catalog) {
             true => op.attr("min: float = -6.0").attr("max: float = 6.0"),
             false => op.input("min: float").input("max: float"),
         };
-        op.output("outputs: float")
-            .attr(ATTRS[0])
-            .attr(ATTRS[1])
-            .shape(shape::same_as_input)
-            .cpu(move |init| Ok(KernelBox::new(Forward(Fake::new(init, range)?))));
+        let op = op.output("outputs: float").attr(ATTRS[0]).attr(ATTRS[1]);
+        let op = op.shape(shape::same_as_input);
+        let op = if of_attrs { op.gpu(&[], |init| on_gpu(init, ROUND)) } else { op };
+        op.cpu(move |init| Ok(KernelBox::new(Forward(Fake::new(init, range)?))));
         let op = c
             .op(&format!("FakeQuantWithMinMax{suffix}Gradient"))
             .doc("Gradient of rounding to what so many bits can hold: none outside the range.")
@@ -234,9 +259,9 @@ pub(crate) fn register(c: &mut Catalog) {
                 .output("backprop_wrt_max: float")
                 .shape(|c| Ok(vec![c.input(0), c.input(2), c.input(3)])),
         };
-        op.attr(ATTRS[0])
-            .attr(ATTRS[1])
-            .cpu(move |init| Ok(KernelBox::new(Backward(Fake::new(init, range)?))));
+        let op = op.attr(ATTRS[0]).attr(ATTRS[1]);
+        let op = if of_attrs { op.gpu(&[], |init| on_gpu(init, INSIDE)) } else { op };
+        op.cpu(move |init| Ok(KernelBox::new(Backward(Fake::new(init, range)?))));
     }
     c.gradient("FakeQuantWithMinMaxArgs", |g, dy| {
         Ok(vec![g.call_like("FakeQuantWithMinMaxArgsGradient", &[dy[0], g.input(0)])])

@@ -53,7 +53,9 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr("T: type")
             .attr("Index: {int32, int64}")
             .attrs(&MASKS)
-            .cpu(assign_slice);
+            .cpu(assign_slice)
+            .anywhere()
+            .host_inputs(&["begin", "end", "strides"]);
     }
 }
 
