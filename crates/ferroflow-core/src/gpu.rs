@@ -4,9 +4,10 @@
 //! before the work is done. A kernel that depends on another runs after it, so its work comes later
 //! in the stream too. Memory that is freed is used again in the order of the stream.
 
-use crate::{Buffer, DType, Result, Tensor, err};
+use crate::{Buffer, DType, Error, Result, Tensor, err};
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A GPU of this process.
 pub trait Gpu: Send + Sync {
@@ -62,6 +63,104 @@ pub trait Gpu: Send + Sync {
 
     /// Blocks until all enqueued work is complete. For benchmarks and shutdown, not for kernels.
     fn synchronize(&self) -> Result<()>;
+
+    /// Kernels, matrix products and convolutions that were enqueued so far.
+    fn launches(&self) -> u64 {
+        0
+    }
+
+    /// Says which GPU of which host this is, equal in all processes: two ranks with the same text
+    /// share a GPU. Empty if processes cannot know.
+    fn identity(&self) -> String {
+        String::new()
+    }
+
+    /// Whether there is a library for [`Gpu::communicator`].
+    fn has_collectives(&self) -> bool {
+        false
+    }
+
+    /// A name of the memory at `address`, by which other processes of the host find it.
+    fn export(&self, address: u64) -> Result<Vec<u8>> {
+        let _ = address;
+        Err(err!(Unimplemented, "{} does not share memory with other processes", self.name()))
+    }
+
+    /// The address in this process of memory that another process exported. It must outlive its use
+    /// here: the two processes agree on that.
+    fn import(&self, exported: &[u8]) -> Result<u64> {
+        let _ = exported;
+        Err(err!(Unimplemented, "{} does not share memory with other processes", self.name()))
+    }
+
+    /// A new name for a group of ranks, which one rank hands to all others.
+    fn new_group(&self) -> Result<Vec<u8>> {
+        Err(err!(Unimplemented, "{} has no library for collectives", self.name()))
+    }
+
+    /// Joins a group of `size` ranks as `rank`. Blocks until all have joined.
+    fn communicator(
+        &self,
+        group: &[u8],
+        rank: usize,
+        size: usize,
+    ) -> Result<Arc<dyn GpuCommunicator>> {
+        let _ = (group, rank, size);
+        Err(err!(Unimplemented, "{} has no library for collectives", self.name()))
+    }
+
+    /// Begins to note when work runs, for the trace of a step. `None` if the GPU has no clock.
+    fn trace(&self) -> Option<Box<dyn GpuTrace>> {
+        None
+    }
+}
+
+/// The ranks of a job, each with a GPU of its own, as the GPU's library connects them. All ranks
+/// must enqueue the same calls in the same order.
+pub trait GpuCommunicator: Send + Sync {
+    /// Enqueues the reduction of `count` elements of all ranks at `from`, to `to` of each rank.
+    fn all_reduce(
+        &self,
+        from: u64,
+        to: u64,
+        count: usize,
+        dtype: DType,
+        by: GpuReduction,
+    ) -> Result<()>;
+
+    /// Enqueues a copy of `count` elements of rank `root` to all ranks.
+    fn broadcast(&self, from: u64, to: u64, count: usize, dtype: DType, root: usize) -> Result<()>;
+
+    /// The error of calls under way, if one has failed. Does not block.
+    fn failure(&self) -> Option<Error>;
+
+    /// Ends calls under way on this rank, which may wait for a rank that is gone. All later calls
+    /// fail with `cause`.
+    fn abort(&self, cause: Error);
+}
+
+/// How a [`GpuCommunicator`] reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuReduction {
+    /// The sum.
+    Sum,
+    /// The product.
+    Product,
+    /// The maximum.
+    Max,
+    /// The minimum.
+    Min,
+    /// The mean.
+    Mean,
+}
+
+/// Notes when the work of a traced step runs on a GPU.
+pub trait GpuTrace: Send + Sync {
+    /// Enqueues noting the time, and returns the number of the note.
+    fn mark(&self) -> Result<usize>;
+
+    /// The times of all marks, by number. Blocks until the work before the last one is complete.
+    fn times(&self) -> Result<Vec<SystemTime>>;
 }
 
 /// Called once with the bytes of a download.

@@ -15,6 +15,8 @@ mod error;
 pub mod files;
 mod function;
 mod gpu;
+mod gpu_choice;
+mod gpu_timeline;
 mod hash;
 mod heap;
 mod incoming_tensor;
@@ -49,9 +51,11 @@ pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, InstantiatedFunction};
 pub use gpu::{
-    ConvolutionResult, DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, Gpu, GpuConvolution,
-    GpuFunction, GpuMemory, Launch, LaunchArg, ToHostDone,
+    ConvolutionResult, DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, Gpu, GpuCommunicator,
+    GpuConvolution, GpuFunction, GpuMemory, GpuReduction, GpuTrace, Launch, LaunchArg, ToHostDone,
 };
+pub use gpu_choice::GpuChoice;
+pub use gpu_timeline::{GpuTimeline, GpuWork};
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
 pub use heap::CountedHeap;

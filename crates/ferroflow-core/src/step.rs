@@ -1,6 +1,9 @@
 //! The state that all nodes of one step share.
 
-use crate::{CancelToken, Collectives, DType, MemoryOwner, Rendezvous, Resources, Shape};
+use crate::{
+    CancelToken, Collectives, DType, GpuMemory, GpuTimeline, MemoryOwner, Rendezvous, Resources,
+    Shape,
+};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -48,6 +51,8 @@ pub struct StepCtx {
 pub struct StepStats {
     /// One entry for each execution of a node.
     pub nodes: Mutex<Vec<NodeStats>>,
+    /// When the work of nodes ran on GPUs.
+    pub gpus: GpuTimeline,
 }
 
 /// One execution of one node.
@@ -71,4 +76,6 @@ pub struct NodeStats {
     pub thread: u32,
     /// Slot, dtype, shape and bytes of each output tensor.
     pub outputs: Vec<(usize, DType, Shape, usize)>,
+    /// The memory of its GPU when it had run, if it has one.
+    pub memory: Option<GpuMemory>,
 }

@@ -9,6 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Options of all kernels. Denormal floats are flushed to zero, as on the CPU and by TensorFlow.
+const OPTIONS: [&str; 2] = ["--std=c++17", "--ftz=true"];
+
 /// The compiler. It works without a GPU.
 pub struct Compiler {
     version: (i32, i32),
@@ -38,7 +41,7 @@ impl Compiler {
     /// The binary of `text` after the prelude, for an architecture such as `sm_90`.
     pub fn binary(&self, text: &str, architecture: &str) -> Result<Vec<u8>> {
         let path = self.cache.as_ref().map(|folder| {
-            let key = (GPU_PRELUDE, text, architecture, self.version);
+            let key = (GPU_PRELUDE, text, architecture, self.version, OPTIONS);
             let hash = |salt: u8| {
                 let mut hasher = DefaultHasher::new();
                 (salt, key).hash(&mut hasher);
@@ -79,7 +82,7 @@ impl Compiler {
         check(status, "NVRTC cannot make a program")?;
         let program = Program(program);
         let architecture = format!("--gpu-architecture={architecture}");
-        let all = [architecture.as_str(), "--std=c++17"].into_iter().chain(options.iter().copied());
+        let all = [architecture.as_str()].into_iter().chain(OPTIONS).chain(options.iter().copied());
         let all = all.map(c_string).collect::<Result<Vec<CString>>>()?;
         let pointers: Vec<*const c_char> = all.iter().map(|option| option.as_ptr()).collect();
         // SAFETY: `program` was made above, and the options outlive the call.

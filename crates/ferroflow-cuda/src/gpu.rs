@@ -5,23 +5,24 @@ use crate::allocator::{Allocator, Source};
 use crate::blas::{Blas, WORKSPACE};
 use crate::compile::Compiler;
 use crate::dnn::Dnn;
+use crate::ipc::{self, Imported};
 use crate::libraries;
+use crate::nccl;
 use crate::status;
+use crate::trace::CudaTrace;
 use crate::transfer::Transfers;
 use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUfunction, CUmodule, CUstream,
 };
 use ferroflow_core::{
-    DownloadDone, Gemm, Gpu, GpuConvolution, GpuFunction, GpuMemory, HashMap, Launch, Result,
-    ensure, err,
+    DownloadDone, Gemm, Gpu, GpuCommunicator, GpuConvolution, GpuFunction, GpuMemory, GpuTrace,
+    HashMap, Launch, Result, ensure, err,
 };
 use parking_lot::{Mutex, RwLock};
 use std::ffi::{CStr, CString, c_void};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Memory that is left to the libraries and the driver, at least.
-const LEAST_RESERVE: usize = 300 << 20;
 
 /// The number of GPUs that the driver lists.
 pub(crate) fn count() -> Result<i32> {
@@ -74,6 +75,8 @@ impl Source for Context {
 pub struct CudaGpu {
     name: String,
     description: String,
+    /// Its address on the host's bus.
+    bus: String,
     architecture: String,
     context: Context,
     compiler: Arc<Compiler>,
@@ -87,6 +90,8 @@ pub struct CudaGpu {
     /// Kernels by the hash of their text and name.
     functions: RwLock<HashMap<u64, GpuFunction>>,
     modules: Mutex<HashMap<u64, Module>>,
+    launches: AtomicU64,
+    imported: Imported,
 }
 
 #[derive(Clone, Copy)]
@@ -114,11 +119,7 @@ impl CudaGpu {
         let status = unsafe { sys::cuStreamCreate(&mut context.stream, flags) };
         status::driver(status, "the GPU's stream")?;
         let (free, total) = memory_info()?;
-        let limit = match options.memory_fraction {
-            Some(part) => ((total as f64 * part.clamp(0.0, 1.0)) as usize).min(free),
-            None => free.saturating_sub(LEAST_RESERVE.max(total / 20)),
-        };
-        let limit = limit.saturating_sub(WORKSPACE);
+        let limit = options.choice.memory_limit(free, total)?;
         let workspace = context.take(WORKSPACE);
         let workspace =
             workspace.ok_or_else(|| err!(ResourceExhausted, "no memory for cuBLASLt"))?;
@@ -140,6 +141,7 @@ impl CudaGpu {
                 "device: {index}, name: {model}, pci bus id: {bus}, compute capability: \
                  {major}.{minor}"
             ),
+            bus,
             architecture: format!("sm_{major}{minor}"),
             context,
             compiler,
@@ -151,6 +153,8 @@ impl CudaGpu {
             hasher: RandomState::new(),
             functions: RwLock::default(),
             modules: Mutex::default(),
+            launches: AtomicU64::new(0),
+            imported: Imported::default(),
         }))
     }
 
@@ -252,6 +256,7 @@ impl Gpu for CudaGpu {
     }
 
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
+        self.launches.fetch_add(1, Ordering::Relaxed);
         self.context.make_current()?;
         let mut args: Vec<*mut c_void> =
             launch.args.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
@@ -279,6 +284,7 @@ impl Gpu for CudaGpu {
     }
 
     fn gemm(&self, gemm: &Gemm) -> Result<()> {
+        self.launches.fetch_add(1, Ordering::Relaxed);
         self.context.make_current()?;
         let stream = self.context.stream();
         self.blas.multiply(gemm, stream.cast()).map_err(|e| e.context(&self.name))
@@ -291,6 +297,7 @@ impl Gpu for CudaGpu {
     fn convolve(&self, convolution: &GpuConvolution) -> Result<bool> {
         self.context.make_current()?;
         let Some(dnn) = self.dnn() else { return Ok(false) };
+        self.launches.fetch_add(1, Ordering::Relaxed);
         dnn.convolve(convolution, &|bytes, run| {
             if bytes == 0 {
                 return run(0);
@@ -309,6 +316,50 @@ impl Gpu for CudaGpu {
         let status = unsafe { sys::cuStreamSynchronize(self.context.stream()) };
         status::driver(status, "work on the GPU").map_err(|e| e.context(&self.name))
     }
+
+    fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Relaxed)
+    }
+
+    fn identity(&self) -> String {
+        format!("{} {}", host_name(), self.bus)
+    }
+
+    fn has_collectives(&self) -> bool {
+        nccl::is_there()
+    }
+
+    fn export(&self, address: u64) -> Result<Vec<u8>> {
+        self.context.make_current()?;
+        ipc::export(address).map_err(|e| e.context(&self.name))
+    }
+
+    fn import(&self, exported: &[u8]) -> Result<u64> {
+        self.context.make_current()?;
+        self.imported.import(exported).map_err(|e| e.context(&self.name))
+    }
+
+    fn new_group(&self) -> Result<Vec<u8>> {
+        nccl::new_group()
+    }
+
+    fn communicator(
+        &self,
+        group: &[u8],
+        rank: usize,
+        size: usize,
+    ) -> Result<Arc<dyn GpuCommunicator>> {
+        nccl::join(self.context, group, rank, size).map_err(|e| e.context(&self.name))
+    }
+
+    fn trace(&self) -> Option<Box<dyn GpuTrace>> {
+        Some(Box::new(CudaTrace::begin(self.context).ok()?))
+    }
+}
+
+/// The name of this host in its boot, equal in all processes and containers of it.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }
 
 fn device(ordinal: i32) -> Result<CUdevice> {

@@ -7,14 +7,17 @@ mod blas;
 mod compile;
 mod dnn;
 mod gpu;
+mod ipc;
 mod libraries;
+mod nccl;
 mod status;
+mod trace;
 mod transfer;
 
 pub use compile::Compiler;
 pub use gpu::CudaGpu;
 
-use ferroflow_core::{Gpu, Result};
+use ferroflow_core::{Gpu, GpuChoice, Result};
 use std::sync::Arc;
 
 /// The GPUs of this machine.
@@ -28,15 +31,15 @@ pub struct FoundGpus {
 /// Options of all GPUs of a process.
 #[derive(Clone, Debug)]
 pub struct CudaOptions {
-    /// The part of a GPU's memory that tensors may use. `None` leaves some to the libraries.
-    pub memory_fraction: Option<f64>,
+    /// The GPUs to use, and how much of their memory.
+    pub choice: GpuChoice,
     /// Multiplies `f32` matrices with 10 bits of mantissa, which is much faster.
     pub allow_tf32: bool,
 }
 
 impl Default for CudaOptions {
     fn default() -> CudaOptions {
-        CudaOptions { memory_fraction: None, allow_tf32: true }
+        CudaOptions { choice: GpuChoice::default(), allow_tf32: true }
     }
 }
 
@@ -47,17 +50,27 @@ pub fn find_gpus(options: &CudaOptions) -> FoundGpus {
         return nothing(why);
     }
     match open_all(options) {
-        Ok((gpus, _)) if gpus.is_empty() => nothing("the driver lists no GPU".into()),
+        Ok((gpus, None)) if gpus.is_empty() => nothing(none_listed()),
         Ok((gpus, why_not)) => FoundGpus { gpus, why_not },
         Err(e) => nothing(e.message().to_string()),
+    }
+}
+
+/// Why the driver lists no GPU.
+fn none_listed() -> String {
+    match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(list) => format!("CUDA_VISIBLE_DEVICES={list} hides all GPUs"),
+        Err(_) => "the driver lists no GPU".into(),
     }
 }
 
 fn open_all(options: &CudaOptions) -> Result<(Vec<Arc<dyn Gpu>>, Option<String>)> {
     let (mut gpus, mut why_not) = (Vec::new(), None);
     let compiler = Arc::new(Compiler::new()?);
-    for ordinal in 0..gpu::count()? {
-        match CudaGpu::open(ordinal, gpus.len() as u32, options, compiler.clone()) {
+    let count = usize::try_from(gpu::count()?).unwrap_or(0);
+    for ordinal in options.choice.ordinals(count)? {
+        let index = gpus.len() as u32;
+        match CudaGpu::open(ordinal as i32, index, options, compiler.clone()) {
             Ok(gpu) => gpus.push(gpu as Arc<dyn Gpu>),
             Err(e) => why_not = Some(format!("GPU {ordinal} cannot be used: {}", e.message())),
         }

@@ -31,8 +31,12 @@ const DRIVER: &[&str] = &[
     "cuEventRecord",
     "cuEventQuery",
     "cuEventSynchronize",
+    "cuEventElapsedTime",
     "cuMemAlloc_v2",
     "cuMemFree_v2",
+    "cuMemGetAddressRange_v2",
+    "cuIpcGetMemHandle",
+    "cuIpcOpenMemHandle_v2",
     "cuMemHostAlloc",
     "cuMemFreeHost",
     "cuMemcpyHtoDAsync_v2",
@@ -107,6 +111,9 @@ pub(crate) fn check() -> Result<(), String> {
     has_all("libcuda", unsafe { driver::sys::culib() }, DRIVER)?;
     // SAFETY: the function exists and takes no pointers.
     let status = unsafe { driver::sys::cuInit(0) };
+    if status == driver::sys::CUresult::CUDA_ERROR_NO_DEVICE {
+        return Err(crate::none_listed());
+    }
     crate::status::driver(status, "the NVIDIA driver does not start")
         .map_err(|e| e.message().to_string())?;
     check_version()?;

@@ -336,10 +336,12 @@ impl<P: Propagator> Run<P> {
                     // A Send passes on that its value is dead.
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
+                let mark = self.begin_on_gpu(node);
                 let mut ctx = Ctx::new(inputs, outputs, &self.step, &node.info, frame_iter, scope);
                 if let Err(e) = guarded(|| node.cost.measure(|| kernel.compute(&mut ctx))) {
                     return Ran::Failed(e);
                 }
+                self.end_on_gpu(node, mark);
                 inputs.iter_mut().for_each(|v| *v = Value::Empty);
                 if let Some(begun) = begun {
                     self.trace(node, begun, outputs);
@@ -359,7 +361,10 @@ impl<P: Propagator> Run<P> {
                 if let Some(begun) = begun {
                     self.end.lock().begun.insert(token, begun);
                 }
-                let Some(finished) = self.start_async(kernel, ctx, token, scope) else {
+                let mark = self.begin_on_gpu(node);
+                let finished = self.start_async(kernel, ctx, token, scope);
+                self.end_on_gpu(node, mark);
+                let Some(finished) = finished else {
                     return Ran::Started;
                 };
                 ready = match self.finish_async(token, finished, outputs) {
@@ -428,6 +433,21 @@ impl<P: Propagator> Run<P> {
         }))
     }
 
+    /// In traced steps, has the GPU of a node note when it begins with the node's work.
+    fn begin_on_gpu(&self, node: &PlanNode) -> Option<usize> {
+        let (stats, gpu) = (self.step.stats.as_ref()?, node.info.device.gpu.as_ref()?);
+        stats.gpus.mark(gpu)
+    }
+
+    /// Has the GPU note when it has completed the node's work, which is enqueued now.
+    fn end_on_gpu(&self, node: &PlanNode, mark: Option<usize>) {
+        if let (Some(stats), Some(gpu), Some(mark)) =
+            (&self.step.stats, &node.info.device.gpu, mark)
+        {
+            stats.gpus.note(&node.info, gpu, mark);
+        }
+    }
+
     fn trace(&self, node: &PlanNode, begun: SystemTime, outputs: &Outputs) {
         let Some(stats) = &self.step.stats else { return };
         let described = outputs.iter().enumerate().filter_map(|(slot, value)| match value {
@@ -444,6 +464,7 @@ impl<P: Propagator> Run<P> {
             end: SystemTime::now(),
             thread: thread_number(),
             outputs: described.collect(),
+            memory: node.info.device.gpu.as_ref().map(|gpu| gpu.memory()),
         });
     }
 
@@ -506,9 +527,29 @@ impl<P: Propagator> Run<P> {
             values.finish(&plan, result.is_ok());
         }
         if let Some(done) = done {
-            done(result, scope);
+            results_on_host(result, scope, done);
         }
     }
+}
+
+/// Calls `done` with the results in host memory. A fetched reference to a variable of a GPU is read
+/// when the step is over, so no node has copied its value.
+fn results_on_host(result: Result<Vec<Tensor>>, scope: &InlineScope, done: RunDone) {
+    let mut all = match result {
+        Ok(all) => all,
+        Err(e) => return done(Err(e), scope),
+    };
+    let Some(at) = all.iter().position(|t| t.gpu().is_some()) else {
+        return done(Ok(all), scope);
+    };
+    let one = all[at].clone();
+    one.to_host(Box::new(move |copied| {
+        let result = copied.map(|copy| {
+            all[at] = copy;
+            all
+        });
+        results_on_host(result, &InlineScope::unknown(), done);
+    }));
 }
 
 /// The outcome of running a node.

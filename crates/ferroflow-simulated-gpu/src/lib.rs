@@ -4,19 +4,22 @@
 #![warn(missing_docs)]
 
 mod emulator;
+mod group;
 mod product;
 mod stream;
 
 pub use emulator::{EmulatedKernel, Emulator, kernel_names};
 
 use ferroflow_core::{
-    DownloadDone, Gemm, Gpu, GpuFunction, GpuMemory, HashMap, Launch, Result, bail, ensure, err,
+    DownloadDone, Gemm, Gpu, GpuCommunicator, GpuFunction, GpuMemory, GpuTrace, HashMap, Launch,
+    Result, bail, ensure, err,
 };
 use parking_lot::Mutex;
 use std::alloc::Layout;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use stream::{Stream, Work};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+use stream::{Stream, StreamQueue, Work};
 
 /// How a simulated GPU behaves.
 #[derive(Clone, Debug)]
@@ -27,11 +30,14 @@ pub struct SimulatedGpuOptions {
     pub seed: u64,
     /// The device is lost at this launch, counted from 1.
     pub lost_at_launch: Option<u64>,
+    /// The kernel of this launch faults when it runs, which is later.
+    pub fault_at_launch: Option<u64>,
 }
 
 impl Default for SimulatedGpuOptions {
     fn default() -> SimulatedGpuOptions {
-        SimulatedGpuOptions { memory_limit: 1 << 30, seed: 1, lost_at_launch: None }
+        let memory_limit = 1 << 30;
+        SimulatedGpuOptions { memory_limit, seed: 1, lost_at_launch: None, fault_at_launch: None }
     }
 }
 
@@ -87,7 +93,12 @@ impl SimulatedGpu {
         if self.options.lost_at_launch == Some(number) {
             self.stream.fail(err!(Unavailable, "{} was lost", self.name));
         }
-        self.ensure_live()
+        self.ensure_live()?;
+        if self.options.fault_at_launch == Some(number) {
+            let why = err!(Internal, "{}: a kernel accessed an illegal address", self.name);
+            self.stream.push(Work::Fault(why));
+        }
+        Ok(())
     }
 }
 
@@ -196,6 +207,67 @@ impl Gpu for SimulatedGpu {
         self.stream.wait();
         self.ensure_live()
     }
+
+    fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Relaxed)
+    }
+
+    fn identity(&self) -> String {
+        format!("simulated {:p}", self)
+    }
+
+    fn has_collectives(&self) -> bool {
+        true
+    }
+
+    fn export(&self, address: u64) -> Result<Vec<u8>> {
+        Ok(address.to_le_bytes().to_vec())
+    }
+
+    fn import(&self, exported: &[u8]) -> Result<u64> {
+        let Ok(bytes) = exported.try_into() else { bail!(InvalidArgument, "not an address") };
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn new_group(&self) -> Result<Vec<u8>> {
+        Ok(group::new_group())
+    }
+
+    fn communicator(
+        &self,
+        group: &[u8],
+        rank: usize,
+        size: usize,
+    ) -> Result<Arc<dyn GpuCommunicator>> {
+        group::join(self.stream.queue(), group, rank, size)
+    }
+
+    fn trace(&self) -> Option<Box<dyn GpuTrace>> {
+        Some(Box::new(SimulatedTrace { queue: self.stream.queue(), marks: Mutex::default() }))
+    }
+}
+
+/// The marks of a traced step.
+struct SimulatedTrace {
+    queue: StreamQueue,
+    marks: Mutex<Vec<Arc<OnceLock<SystemTime>>>>,
+}
+
+impl GpuTrace for SimulatedTrace {
+    fn mark(&self) -> Result<usize> {
+        let (mut marks, time) = (self.marks.lock(), Arc::default());
+        self.queue.push(Work::Mark(Arc::clone(&time)));
+        marks.push(time);
+        Ok(marks.len() - 1)
+    }
+
+    fn times(&self) -> Result<Vec<SystemTime>> {
+        self.queue.wait();
+        let known = |time: &Arc<OnceLock<SystemTime>>| {
+            time.get().copied().ok_or_else(|| err!(Internal, "a mark was not reached"))
+        };
+        self.marks.lock().iter().map(known).collect()
+    }
 }
 
 #[cfg(test)]
@@ -247,6 +319,26 @@ extern "C" __global__ void twice(i64 n, const f32 *x, f32 *y) {
         drop(whole);
         Tensor::on_device(&gpu, DType::Float, [1024]).unwrap();
         assert_eq!(gpu.memory().peak, 4096);
+    }
+
+    #[test]
+    fn a_trace_notes_when_the_stream_reached_a_mark() {
+        let gpu = gpu(SimulatedGpuOptions::default());
+        let trace = gpu.trace().unwrap();
+        let first = trace.mark().unwrap();
+        twice(&gpu, &Tensor::vector(&[1.0f32])).unwrap();
+        let second = trace.mark().unwrap();
+        let times = trace.times().unwrap();
+        assert!(times[first] <= times[second]);
+        assert_eq!(gpu.launches(), 1);
+    }
+
+    #[test]
+    fn a_fault_shows_in_the_first_result_after_it() {
+        let gpu = gpu(SimulatedGpuOptions { fault_at_launch: Some(1), ..Default::default() });
+        let y = twice(&gpu, &Tensor::vector(&[1.0f32])).unwrap();
+        let e = y.to_host_blocking().unwrap_err();
+        assert!(e.message().contains("illegal address"), "{e}");
     }
 
     #[test]

@@ -1,19 +1,26 @@
 //! Copies between host memory and the memory of GPUs, within the graph that one task runs.
 //!
 //! An edge whose ends are in different memories gets a node that copies. Consumers of one value on
-//! one device share the copy. A constant is copied once, when its kernel is made.
+//! one device share the copy. A constant is copied once, when its kernel is made. A fetched
+//! reference is not copied: its value is read when the step is over.
+//!
+//! A node that is on a GPU without having a kernel there, because a variable that it uses was placed
+//! there before, moves to the task's CPU.
 
 use super::Pruned;
 use crate::attr::Attrs;
 use crate::gpu_support::GpuPorts;
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use crate::op_def::{ArgDef, ArgTypes, KernelFn, OpCost, OpDef, OpRole, PortType, TypeSource};
-use ferroflow_core::{AsyncCtx, Ctx, Done, InlineScope, KernelBox, Result, Tensor, Value, err};
+use ferroflow_core::{
+    AsyncCtx, Ctx, DeviceName, Done, InlineScope, KernelBox, Result, Tensor, Value, err,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Adds copies to `step`, some of whose nodes are on GPUs. `is_gpu` says so of a device's name.
 pub fn copy_between_memories(step: &mut Pruned, is_gpu: &dyn Fn(&str) -> bool) -> Result<()> {
+    move_to_cpus(&mut step.graph, is_gpu)?;
     let graph = &step.graph;
     let mut known: HashMap<&str, Option<u32>> = HashMap::new();
     let mut gpus: Vec<String> = Vec::new();
@@ -36,6 +43,31 @@ pub fn copy_between_memories(step: &mut Pruned, is_gpu: &dyn Fn(&str) -> bool) -
     Copies { ports, gpus, made: HashMap::new() }.insert(&mut step.graph)
 }
 
+const TO_DEVICE: &str = "_CopyToDevice";
+const TO_HOST: &str = "_CopyToHost";
+
+/// Whether an op copies between memories.
+pub fn copies_between_memories(op: &str) -> bool {
+    [TO_DEVICE, TO_HOST].contains(&op)
+}
+
+/// Moves nodes without a GPU kernel from GPUs to the CPUs of their tasks.
+fn move_to_cpus(graph: &mut GraphIr, is_gpu: &dyn Fn(&str) -> bool) -> Result<()> {
+    for id in graph.ids() {
+        let node = graph.node(id);
+        let is_plain = !matches!(
+            node.op.role,
+            OpRole::Send | OpRole::Recv | OpRole::Argument | OpRole::Return
+        );
+        if is_plain && is_gpu(&node.device) && !node.op.runs_on_gpu(&node.attrs) {
+            let name = DeviceName::parse(&node.device)?;
+            let cpu = DeviceName { kind: Some("CPU".into()), id: Some(0), ..name };
+            graph.node_mut(id).device = cpu.to_string();
+        }
+    }
+    Ok(())
+}
+
 /// Where a value is: in host memory, or in that of a GPU.
 type Memory = Option<u32>;
 
@@ -56,6 +88,9 @@ impl Copies {
                     continue;
                 }
                 let e = node.inputs[i];
+                if node.op.role == OpRole::Return && graph.type_of(e).is_ref {
+                    continue;
+                }
                 let wanted = self.wanted(id, i);
                 if self.given(e) != wanted {
                     let copied = self.copied(graph, e, wanted, id)?;
@@ -101,12 +136,12 @@ impl Copies {
             (_, None, Some(gpu)) => {
                 let name = format!("{}/_to_device_{}", source.name, e.slot);
                 let make: KernelFn = Arc::new(|_| Ok(KernelBox::new(to_device)));
-                self.node(graph, name, "_CopyToDevice", false, Some(e), e, gpu, make)
+                self.node(graph, name, TO_DEVICE, false, Some(e), e, gpu, make)
             }
             (_, Some(gpu), None) => {
                 let name = format!("{}/_to_host_{}", source.name, e.slot);
                 let make: KernelFn = Arc::new(|_| Ok(KernelBox::new_async(to_host)));
-                self.node(graph, name, "_CopyToHost", true, Some(e), e, gpu, make)
+                self.node(graph, name, TO_HOST, true, Some(e), e, gpu, make)
             }
             (_, Some(_), Some(_)) => {
                 let on_host = self.copied(graph, e, None, by)?;
