@@ -58,4 +58,4 @@ pub use spec::ClusterSpec;
 pub use spin::StepSpin;
 pub use tf_config::TfConfig;
 pub use threads::network_threads;
-pub use wire::run_metadata;
+pub use wire::{gpu_choice, run_metadata};

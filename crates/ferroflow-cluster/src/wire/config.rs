@@ -2,8 +2,8 @@
 
 use crate::client::ConnectOptions;
 use crate::messages::{ClusterDescription, JobDescription};
-use ferroflow_core::{Result, bail, ensure, err};
-use ferroflow_graph::passes::{CostModel, Rewrites};
+use ferroflow_core::{DType, Result, bail, ensure, err};
+use ferroflow_graph::passes::{CostModel, MixedPrecision, Rewrites};
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_runtime::{CostRuns, Placement, SessionOptions};
 use pb::attr_value::Value;
@@ -32,6 +32,8 @@ pub(crate) struct SessionConfig {
     pub shares_described_state: bool,
     /// The task that orders the session's collectives, if the client names one.
     pub collective_leader: Option<String>,
+    /// The most GPUs of each task that the session uses.
+    pub most_gpus: Option<u32>,
     /// The whole message, for the workers that it is passed on to.
     message: pb::ConfigProto,
 }
@@ -50,6 +52,7 @@ impl SessionConfig {
             shares_described_state: experimental
                 .is_some_and(|e| e.share_session_state_in_clusterspec_propagation),
             collective_leader: leader.filter(|l| !l.is_empty()),
+            most_gpus: message.device_count.get("GPU").map(|n| u32::try_from(*n).unwrap_or(0)),
             message,
         }
     }
@@ -90,7 +93,24 @@ pub(super) fn rewrites_of(graph: Option<&pb::GraphOptions>) -> Rewrites {
         removes_involutions: is_on(rewrite.arithmetic_optimization()),
         merges: is_on(rewrite.common_subgraph_elimination()),
         fuses: is_on(rewrite.remapping()),
+        mixed_precision: mixed_precision(&rewrite),
     }
+}
+
+/// The one of TensorFlow's mixed precision optimizers that is on, if any.
+fn mixed_precision(rewrite: &pb::RewriterConfig) -> Option<MixedPrecision> {
+    let half = |on_cpu| MixedPrecision { dtype: DType::Half, on_cpu };
+    let bfloat16 = MixedPrecision { dtype: DType::BFloat16, on_cpu: true };
+    let is_on = |toggle: Toggle| toggle == Toggle::On;
+    if is_on(rewrite.auto_mixed_precision()) {
+        return Some(half(false));
+    }
+    if is_on(rewrite.auto_mixed_precision_onednn_bfloat16())
+        || is_on(rewrite.auto_mixed_precision_mkl())
+    {
+        return Some(bfloat16);
+    }
+    is_on(rewrite.auto_mixed_precision_cpu()).then(|| half(true))
 }
 
 /// The fields of a configuration that the client has set and that have no effect here.
@@ -105,7 +125,7 @@ fn unused_fields(config: &pb::ConfigProto) -> Vec<&'static str> {
     let fields = [
         (config.intra_op_parallelism_threads != 0, "intra_op_parallelism_threads"),
         (config.inter_op_parallelism_threads != 0, "inter_op_parallelism_threads"),
-        (!config.device_count.is_empty(), "device_count"),
+        (config.device_count.keys().any(|kind| kind != "GPU"), "device_count"),
         (config.placement_period != 0, "placement_period"),
         (config.gpu_options.as_ref().is_some_and(|g| *g != Default::default()), "gpu_options"),
         (!rpc.compression_algorithm.is_empty(), "rpc_options.compression_algorithm"),
@@ -130,7 +150,6 @@ fn unused_fields(config: &pb::ConfigProto) -> Vec<&'static str> {
         (is_set(rewrite.function_optimization()), "rewrite_options.function_optimization"),
         (is_set(rewrite.shape_optimization()), "rewrite_options.shape_optimization"),
         (is_set(rewrite.debug_stripper()), "rewrite_options.debug_stripper"),
-        (is_set(rewrite.auto_mixed_precision()), "rewrite_options.auto_mixed_precision"),
         (
             is_set(rewrite.scoped_allocator_optimization()),
             "rewrite_options.scoped_allocator_optimization",

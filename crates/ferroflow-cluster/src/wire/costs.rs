@@ -97,6 +97,7 @@ mod tests {
         let stats = StepStats::default();
         for _ in 0..2 {
             stats.nodes.lock().push(NodeStats {
+                memory: None,
                 node: "a".into(),
                 op: "Op".into(),
                 device: "/cpu:0".into(),

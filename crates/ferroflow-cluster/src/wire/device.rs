@@ -4,11 +4,12 @@ use ferroflow_core::{DeviceInfo, DeviceName, Result, ensure};
 use ferroflow_proto::tensorflow as pb;
 
 pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
+    let bus_id = if device.kind() == "GPU" { 1 } else { 0 };
     pb::DeviceAttributes {
         name: device.text.clone(),
         device_type: device.kind().to_string(),
         memory_limit: device.memory_limit,
-        locality: Some(pb::DeviceLocality::default()),
+        locality: Some(pb::DeviceLocality { bus_id, ..Default::default() }),
         incarnation: device.incarnation,
         physical_device_desc: device.description.clone(),
         xla_global_id: -1,
