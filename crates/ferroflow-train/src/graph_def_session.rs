@@ -6,7 +6,8 @@ use crate::catalog::default_catalog;
 use crate::session::StepRunner;
 use crate::step::{StepOptions, StepOutput, StepRequest};
 use ferroflow_cluster::{ConnectOptions, RemoteSession, StepSpin};
-use ferroflow_core::{CancelToken, Gpu, Result, Tensor, ensure, err};
+use ferroflow_core::{CancelToken, DType, Gpu, Result, Tensor, ensure, err};
+use ferroflow_graph::passes::{MixedPrecision, Rewrites};
 use ferroflow_graph::{Catalog, GraphDef};
 use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, SessionOptions, Task};
 use std::sync::{Arc, mpsc};
@@ -285,11 +286,19 @@ pub struct LocalOptions {
     pub gpus: Vec<Arc<dyn Gpu>>,
     /// Replaces a device that does not exist by one that does. Without it, such a node is an error.
     pub allow_soft_placement: bool,
+    /// GPUs compute with this type, `half` or `bfloat16`, where that is fast and safe. Variables
+    /// stay `float`. See [`LossScale`](crate::LossScale).
+    pub mixed_precision: Option<DType>,
 }
 
 impl Default for LocalOptions {
     fn default() -> LocalOptions {
-        LocalOptions { cpu_devices: 1, gpus: Vec::new(), allow_soft_placement: true }
+        LocalOptions {
+            cpu_devices: 1,
+            gpus: Vec::new(),
+            allow_soft_placement: true,
+            mixed_precision: None,
+        }
     }
 }
 
@@ -299,10 +308,16 @@ pub(crate) fn open_local(
     graph: &GraphDef,
     options: &LocalOptions,
 ) -> Result<ferroflow_runtime::TaskSession> {
-    let LocalOptions { cpu_devices, ref gpus, allow_soft_placement } = *options;
+    let LocalOptions { cpu_devices, ref gpus, allow_soft_placement, mixed_precision } = *options;
     ensure!(cpu_devices > 0, InvalidArgument, "a session needs at least one CPU device");
     let task = Task::with_gpus(catalog, "localhost", 0, cpu_devices, gpus);
-    let options = SessionOptions { allow_soft_placement, ..SessionOptions::default() };
+    let mixed_precision = mixed_precision.map(|dtype| MixedPrecision { dtype, on_cpu: false });
+    if let Some(MixedPrecision { dtype, .. }) = mixed_precision {
+        let is_narrow = matches!(dtype, DType::Half | DType::BFloat16);
+        ensure!(is_narrow, InvalidArgument, "mixed precision with {dtype}: half or bfloat16");
+    }
+    let rewrites = Rewrites { mixed_precision, ..Rewrites::ALL };
+    let options = SessionOptions { allow_soft_placement, rewrites, ..SessionOptions::default() };
     ferroflow_runtime::TaskSession::new(task, graph, options)
 }
 

@@ -29,6 +29,7 @@
 //! ```
 
 mod broadcast;
+mod device;
 pub mod elastic;
 mod gradients;
 mod handle;
@@ -39,6 +40,7 @@ mod process_set;
 mod tensor_ops;
 
 pub use broadcast::BroadcastVariables;
+pub use device::GpuPath;
 pub use handle::Handle;
 pub use optimizer::DistributedOptimizer;
 pub use process_set::ProcessSet;
@@ -203,6 +205,8 @@ pub(crate) struct Link {
     is_elastic: AtomicBool,
     /// The metrics of this rank, and its HTTP port, if the environment asks for one.
     observed: Observed,
+    /// The GPUs of all ranks, if they are connected.
+    device: RwLock<Option<device::DeviceGroup>>,
 }
 
 impl Link {
@@ -238,6 +242,8 @@ impl Link {
     }
 
     fn close(&self) {
+        let group = self.device.write().take();
+        drop(group);
         // Dropping an engine waits for other ranks, so drop it outside the lock.
         let engine = self.engine.write().take();
         drop(engine);
@@ -292,6 +298,7 @@ impl World {
             sets: RwLock::new(vec![Members::WORLD]),
             is_elastic: AtomicBool::new(false),
             observed: Observed::default(),
+            device: RwLock::new(None),
         });
         World(Arc::new(SharedWorld::new(link, base)))
     }

@@ -82,7 +82,8 @@ pub use moving_average::ExponentialMovingAverage;
 pub use node::NodeBuilder;
 pub use ops::Padding;
 pub use optimizer::{
-    AccumulateGradients, Adagrad, Adam, Ftrl, GradAndVar, Momentum, Optimizer, RmsProp, Sgd, Update,
+    AccumulateGradients, Adagrad, Adam, Ftrl, GradAndVar, LossScale, Momentum, Optimizer, RmsProp,
+    Sgd, Update,
 };
 pub use output::{Operation, Output};
 pub use saved_model::{

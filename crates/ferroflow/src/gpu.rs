@@ -9,5 +9,5 @@
 //! }
 //! ```
 
-pub use ferroflow_core::{Gpu, GpuMemory};
+pub use ferroflow_core::{Gpu, GpuChoice, GpuMemory};
 pub use ferroflow_cuda::{CudaOptions, FoundGpus, find_gpus};

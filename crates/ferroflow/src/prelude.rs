@@ -7,9 +7,9 @@ pub use crate::{Code, DType, Error, PartialShape, Result, Shape, Tensor};
 pub use ferroflow_train::{
     AccumulateGradients, Adagrad, Adam, BackgroundSaver, BestSaver, Callable, Dataset, EventWriter,
     Example, ExponentialMovingAverage, Fetch, Ftrl, Function, Gradient, IntoOutput, IntoTensor,
-    Momentum, MonitoredSession, MonitoredTraining, NodeSpec, Optimizer, Padding, PsStrategy,
-    RecordWriter, ReplicaDeviceSetter, Reuse, RmsProp, SavedModelBuilder, Saver, Scalar, Sgd,
-    Signature, Supervisor, SyncReplicas, TensorArray, VariableOptions, WhileOptions,
+    LossScale, Momentum, MonitoredSession, MonitoredTraining, NodeSpec, Optimizer, Padding,
+    PsStrategy, RecordWriter, ReplicaDeviceSetter, Reuse, RmsProp, SavedModelBuilder, Saver,
+    Scalar, Sgd, Signature, Supervisor, SyncReplicas, TensorArray, VariableOptions, WhileOptions,
     average_gradients, estimator, feature_column, fetch_struct, hooks, init, keys, layers, losses,
     metrics, schedule, summary,
 };

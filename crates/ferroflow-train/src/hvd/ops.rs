@@ -1,6 +1,7 @@
 //! The communicating ops, under Horovod's names. Each submits its tensor to the world's engine and
 //! completes when the engine returns the result; no thread blocks meanwhile.
 
+use super::device::DeviceCall;
 use super::gradients;
 use super::{Compression, Link, Place, Reduction};
 use ferroflow_collective::{Collective, SubmitOptions};
@@ -8,13 +9,41 @@ use ferroflow_core::{
     AsyncCtx, AsyncKernel, Ctx, DType, Done, InlineScope, KernelBox, PartialShape, Result, Shape,
     Tensor, bail, ensure, err,
 };
-use ferroflow_graph::{Catalog, KernelInit, ShapeCtx, shape};
+use ferroflow_graph::{Catalog, GpuTypes, KernelInit, ShapeCtx, shape};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Types that collectives reduce.
 const NUMBERS: &str =
     "{float, double, half, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
+
+/// Types of tensors in the memory of GPUs.
+const ON_GPU: GpuTypes = &[(
+    "T",
+    &[
+        DType::Half,
+        DType::BFloat16,
+        DType::Float,
+        DType::Double,
+        DType::Int8,
+        DType::Int64,
+        DType::UInt8,
+        DType::UInt32,
+        DType::UInt64,
+    ],
+)];
+
+fn reduce_kind(init: &KernelInit<'_>) -> Result<CollectiveKind> {
+    let by = Reduction::from_number(init.int("reduce_op")?)?;
+    let compression = parse_compression(&init.string("compression")?)?;
+    Ok(CollectiveKind::Reduce(by, compression))
+}
+
+fn broadcast_kind(init: &KernelInit<'_>) -> Result<CollectiveKind> {
+    let root = usize::try_from(init.int("root_rank")?).ok().filter(|&r| r < 65_536);
+    let root = root.ok_or_else(|| err!(InvalidArgument, "no such root_rank"))?;
+    Ok(CollectiveKind::Broadcast(root))
+}
 
 pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
     let numbers = format!("T: {NUMBERS}");
@@ -46,11 +75,8 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .shape(shape::same_as_input)
         .gradient(gradients::all_reduce)
         .waits()
-        .cpu(make(|init| {
-            let by = Reduction::from_number(init.int("reduce_op")?)?;
-            let compression = parse_compression(&init.string("compression")?)?;
-            Ok(CollectiveKind::Reduce(by, compression))
-        }));
+        .gpu(ON_GPU, make(reduce_kind))
+        .cpu(make(reduce_kind));
     c.op("HorovodAllgather")
         .doc("The tensors of this name on all ranks, one below the other.")
         .input("tensor: T")
@@ -63,6 +89,7 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .shape(|c| Ok(vec![any_rows(c)?]))
         .gradient(gradients::all_gather)
         .waits()
+        .gpu(ON_GPU, make(|_| Ok(CollectiveKind::Gather)))
         .cpu(make(|_| Ok(CollectiveKind::Gather)));
     c.op("HorovodBroadcast")
         .doc("The tensor of this name of one rank, on all.")
@@ -77,13 +104,8 @@ pub(super) fn register(c: &mut Catalog, link: &Arc<Link>) {
         .shape(shape::same_as_input)
         .gradient(gradients::broadcast)
         .waits()
-        .cpu(make(|init| {
-            let root = init.int("root_rank")?;
-            let root = usize::try_from(root).ok().filter(|&r| r < 65_536);
-            Ok(CollectiveKind::Broadcast(
-                root.ok_or_else(|| err!(InvalidArgument, "no such root_rank"))?,
-            ))
-        }));
+        .gpu(ON_GPU, make(broadcast_kind))
+        .cpu(make(broadcast_kind));
     c.op("HorovodReducescatter")
         .doc("This rank's rows of the reduction of the tensors of this name on all ranks.")
         .input("tensor: T")
@@ -226,17 +248,51 @@ impl AsyncKernel for Communicate {
                 done.fail(e.clone());
             }
         });
-        self.link.submit(&name, tensor, what, ask, move |result| {
+        let deliver = move |result: Result<Vec<Tensor>>| {
             drop(listening);
             let done = done.lock().take();
             if let Some(done) = done {
-                done.finish_tensors(result.and_then(|(t, counts)| finish(t, &shape, &counts)));
+                done.finish_tensors(result);
             }
+        };
+        let Some(gpu) = tensor.gpu().cloned() else {
+            self.link.submit(&name, tensor, what, ask, move |result| {
+                deliver(result.and_then(|(t, counts)| finish(t, &shape, &counts)));
+            });
+            return;
+        };
+        if let (Some(call), Some(group)) = (self.device_call(), self.link.device_group(&tensor)) {
+            let done = move |result: Result<Tensor>| deliver(result.map(|t| vec![t]));
+            self.link.call_on_device(&group, &name, call, tensor, ask, Box::new(done));
+            return;
+        }
+        // Through host memory.
+        let (link, back) = (self.link.clone(), move |result: Result<Vec<Tensor>>| {
+            let moved =
+                |t: Tensor| if t.dtype() == DType::Int32 { Ok(t) } else { t.to_device(&gpu) };
+            deliver(result.and_then(|all| all.into_iter().map(moved).collect()));
         });
+        tensor.to_host(Box::new(move |copied| match copied {
+            Ok(tensor) => link.submit(&name, tensor, what, ask, move |result| {
+                back(result.and_then(|(t, counts)| finish(t, &shape, &counts)));
+            }),
+            Err(e) => back(Err(e)),
+        }));
     }
 }
 
 impl Communicate {
+    /// The call by which NCCL does the same, if there is one. It knows only the group of all ranks.
+    fn device_call(&self) -> Option<DeviceCall> {
+        match &self.kind {
+            CollectiveKind::Reduce(by, Compression::None) if self.set == 0 => {
+                DeviceCall::reduce(*by)
+            }
+            CollectiveKind::Broadcast(root) if self.set == 0 => Some(DeviceCall::Broadcast(*root)),
+            _ => None,
+        }
+    }
+
     fn request(&self, inputs: Vec<Tensor>) -> Result<(Tensor, Collective, SubmitOptions)> {
         let mut inputs = inputs.into_iter();
         let (Some(tensor), splits) = (inputs.next(), inputs.next()) else {
