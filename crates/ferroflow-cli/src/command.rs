@@ -9,6 +9,7 @@ mod dashboard;
 mod devices;
 mod doctor;
 mod exec;
+pub mod gpus;
 mod http_flags;
 mod inspect;
 mod k8s;

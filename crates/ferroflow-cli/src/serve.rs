@@ -1,9 +1,9 @@
 //! `ferroflow serve`: SavedModels over gRPC and REST.
 
 use crate::credentials::TrustArgs;
+use crate::gpus::GpuFlags;
 use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
-use crate::server::gpus;
 use ferroflow::cluster::{exit_within, network_threads, stop_signal};
 use ferroflow::{Code, Error, Result, set_compute_threads};
 use ferroflow_metrics::TaskMetrics;
@@ -77,9 +77,8 @@ pub struct Args {
     /// Let labels name versions that do not serve
     #[arg(long)]
     allow_labels_of_unavailable: bool,
-    /// GPUs to use at most [default: all]
-    #[arg(long, value_name = "N")]
-    gpus: Option<usize>,
+    #[command(flatten)]
+    gpus: GpuFlags,
     /// Compute threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -144,7 +143,7 @@ fn options(args: &Args) -> Result<ModelServerOptions> {
         models,
         loading: ModelsOptions {
             batching,
-            gpus: gpus(args.gpus, None),
+            gpus: args.gpus.found()?,
             poll: seconds(args.poll)?,
             allow_labels_of_unavailable: args.allow_labels_of_unavailable,
             warm_up: !args.no_warm_up,

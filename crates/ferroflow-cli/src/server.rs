@@ -2,6 +2,7 @@
 
 use crate::credentials::TrustArgs;
 use crate::dashboard::{Board, BoardPages, Sources};
+use crate::gpus::GpuFlags;
 use crate::http_flags::HttpFlags;
 use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
@@ -9,12 +10,10 @@ use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
     stop_signal, workers_done_with,
 };
-use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result, set_compute_threads};
 use ferroflow_metrics::TaskMetrics;
 use ferroflow_observe::{HttpOptions, HttpServer, TaskPages, note_address};
-use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,12 +49,8 @@ pub struct Args {
     /// CPU devices to offer
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: u32,
-    /// GPUs to offer at most [default: all]
-    #[arg(long, value_name = "N")]
-    gpus: Option<usize>,
-    /// Offers GPUs that run on the processor instead of real ones, for tests; needs g++
-    #[arg(long, value_name = "N", hide = true, conflicts_with = "gpus")]
-    simulate_gpus: Option<u32>,
+    #[command(flatten)]
+    gpus: GpuFlags,
     /// Seconds that opening a session waits for the other tasks before it fails
     #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
     session_timeout: u64,
@@ -100,7 +95,7 @@ pub fn run(args: Args) -> Result<()> {
     let (exit_with_workers, confines_files) =
         (args.exit_with_workers, args.limits.confines_files());
     let (format, http, has_page) = (args.log_format, args.http.clone(), args.dashboard);
-    let (most, simulated) = (args.gpus, args.simulate_gpus);
+    let gpus = args.gpus.clone();
     let mut options = options(args)?;
     let metrics = options.metrics.clone();
     log_to_stderr(format.map_or_else(LogFormat::from_env, Ok)?, &metrics);
@@ -110,7 +105,8 @@ pub fn run(args: Args) -> Result<()> {
              them with --file-root DIR"
         );
     }
-    options.gpus = gpus(most, simulated);
+    let gpus = gpus.found()?;
+    options.gpus.clone_from(&gpus);
     let http = http.options(&options.trust)?;
     let network = network_threads()?;
     let served = network.block_on(async {
@@ -149,6 +145,9 @@ pub fn run(args: Args) -> Result<()> {
             Err(_) => Ok(()),
         }
     });
+    for gpu in &gpus {
+        tracing::info!("{} ran {} kernels", gpu.name(), gpu.launches());
+    }
     // Not dropped: that would wait for threads that may be stuck in a file.
     network.shutdown_background();
     served
@@ -237,27 +236,4 @@ fn options(args: Args) -> Result<ServerOptions> {
         trust: args.trust.trust()?,
         ..options
     })
-}
-
-/// GPUs that run on the processor, for tests.
-pub(crate) fn simulated_gpus(n: u32) -> Vec<Arc<dyn Gpu>> {
-    let one = |i| SimulatedGpu::new(i, SimulatedGpuOptions::default()) as Arc<dyn Gpu>;
-    (0..n).map(one).collect()
-}
-
-/// The GPUs to offer. The log says why there is none.
-pub fn gpus(most: Option<usize>, simulated: Option<u32>) -> Vec<Arc<dyn Gpu>> {
-    if let Some(n) = simulated {
-        return simulated_gpus(n);
-    }
-    if most == Some(0) {
-        return Vec::new();
-    }
-    let FoundGpus { mut gpus, why_not } = find_gpus(&CudaOptions::default());
-    if let Some(why) = why_not {
-        tracing::info!("no GPU, because {why}");
-    }
-    gpus.truncate(most.unwrap_or(usize::MAX));
-    gpus.iter().for_each(|gpu| tracing::info!("{}", gpu.description()));
-    gpus
 }

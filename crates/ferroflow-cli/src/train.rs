@@ -11,10 +11,10 @@ mod run;
 
 pub use measure::measured;
 
-use crate::server::simulated_gpus;
+use crate::gpus;
 use clap::ValueEnum;
 use ferroflow::cluster::TfConfig;
-use ferroflow::gpu::{CudaOptions, FoundGpus, Gpu, find_gpus};
+use ferroflow::gpu::Gpu;
 use ferroflow::{Code, Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +43,10 @@ pub struct Args {
     /// Where to compute. gpu trains in this process alone, on its first GPU
     #[arg(long, value_enum, default_value_t = ComputeDevice::Cpu)]
     device: ComputeDevice,
+    /// Compute with this type on the GPU where that is fast and safe. Variables stay 32 bits wide;
+    /// f16 scales the loss
+    #[arg(long, value_enum, value_name = "TYPE")]
+    mixed_precision: Option<NarrowFloat>,
     /// Use a GPU that runs on the processor
     #[arg(long, hide = true)]
     simulate_gpu: bool,
@@ -106,6 +110,13 @@ enum ComputeDevice {
     Gpu,
 }
 
+/// The types of mixed precision.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NarrowFloat {
+    F16,
+    Bf16,
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// y = 2x + 10, with noise
@@ -153,16 +164,7 @@ impl Args {
         if self.device == ComputeDevice::Cpu {
             return Ok(Vec::new());
         }
-        let FoundGpus { mut gpus, why_not } = match self.simulate_gpu {
-            true => FoundGpus { gpus: simulated_gpus(1), why_not: None },
-            false => find_gpus(&CudaOptions::default()),
-        };
-        if gpus.is_empty() {
-            let why = why_not.unwrap_or_else(|| "the driver lists none".into());
-            return Err(Error::new(Code::Unavailable, format!("no GPU, because {why}")));
-        }
-        gpus.truncate(1);
-        Ok(gpus)
+        gpus::for_training(self.simulate_gpu)
     }
 
     /// Fails if no worker of `workers` would be left for a step to wait for.
@@ -240,6 +242,9 @@ pub fn run(args: Args) -> Result<()> {
         return wrong(
             "--ps and --workers must be at least 1; --local trains in this process alone",
         );
+    }
+    if args.mixed_precision.is_some() && args.device == ComputeDevice::Cpu {
+        return wrong("--mixed-precision is for GPUs: add --device gpu");
     }
     if args.data.is_some() && !matches!(args.model, Model::Mlp | Model::Cnn) {
         let name = args.model.name();

@@ -3,7 +3,8 @@
 use crate::error::status;
 use crate::exit::detached;
 use crate::ops;
-use ferroflow_cluster::{ClusterSpec, ServerOptions, Trust};
+use ferroflow_cli::gpus::of_process;
+use ferroflow_cluster::{ClusterSpec, ServerOptions, Trust, gpu_choice};
 use ferroflow_train::BackgroundServer;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -37,7 +38,7 @@ pub struct ServerCore {
 impl ServerCore {
     /// Starts task `task` of `job` in `cluster`, which is written `job=host:port,…;job=…`.
     #[new]
-    #[pyo3(signature = (cluster, job, task, *, bind=None, cpus=1))]
+    #[pyo3(signature = (cluster, job, task, *, bind=None, cpus=1, config=Vec::new()))]
     fn new(
         py: Python<'_>,
         cluster: &str,
@@ -45,8 +46,10 @@ impl ServerCore {
         task: u32,
         bind: Option<String>,
         cpus: u32,
+        config: Vec<u8>,
     ) -> PyResult<ServerCore> {
         log_to_stderr();
+        let gpus = detached(py, || of_process(&gpu_choice(&config)?)).map_err(|e| status(&e))?;
         for jobs in cluster.split(';') {
             let Some((job, addresses)) = jobs.split_once('=') else { continue };
             let tasks: Vec<String> =
@@ -55,7 +58,8 @@ impl ServerCore {
         }
         let cluster = ClusterSpec::parse(cluster).map_err(|e| status(&e))?;
         let trust = Trust::from_env().map_err(|e| status(&e))?;
-        let options = ServerOptions { bind, cpus, trust, ..ServerOptions::new(cluster, job, task) };
+        let options = ServerOptions::new(cluster, job, task);
+        let options = ServerOptions { bind, cpus, gpus, trust, ..options };
         let server = py
             .detach(|| BackgroundServer::start_with(options, ops::catalog().clone()))
             .map_err(|e| status(&e))?;

@@ -8,8 +8,11 @@ use crate::graph::GraphCore;
 use crate::handles::{PyOperation, PyTensor};
 use crate::ops;
 use crate::wire::node_def;
-use ferroflow_cluster::{ConnectOptions, RemoteSession, network_threads, run_metadata};
-use ferroflow_core::{CancelToken, DType, Error, InlineScope, Result, Tensor, ThreadKind, err};
+use ferroflow_cli::gpus::of_process;
+use ferroflow_cluster::{ConnectOptions, RemoteSession, gpu_choice, network_threads, run_metadata};
+use ferroflow_core::{
+    CancelToken, DType, Error, Gpu, GpuChoice, InlineScope, Result, Tensor, ThreadKind, err,
+};
 use ferroflow_graph::{GraphDef, NodeId, OpRole};
 use ferroflow_runtime::{RunOptions, RunRequest, SessionOptions, Task, TaskSession};
 use parking_lot::{Condvar, Mutex};
@@ -307,17 +310,27 @@ fn wait_for<T: Send + 'static>(
     }
 }
 
-/// The task of sessions without a server: one for each number of CPU devices.
-fn local_task(cpus: u32) -> Arc<Task> {
-    static TASKS: Mutex<Vec<(u32, u32, Arc<Task>)>> = Mutex::new(Vec::new());
+/// The process that made a task, and the numbers of its CPUs and GPUs.
+type TaskKey = (u32, u32, usize);
+
+/// The task of sessions without a server: one for each number of CPUs and GPUs.
+fn local_task(cpus: u32, gpus: &[Arc<dyn Gpu>]) -> Arc<Task> {
+    static TASKS: Mutex<Vec<(TaskKey, Arc<Task>)>> = Mutex::new(Vec::new());
     let mut tasks = TASKS.lock();
-    let process = std::process::id();
-    if let Some((_, _, task)) = tasks.iter().find(|(p, n, _)| (*p, *n) == (process, cpus)) {
+    let key = (std::process::id(), cpus, gpus.len());
+    if let Some((_, task)) = tasks.iter().find(|(known, _)| *known == key) {
         return task.clone();
     }
-    let task = Task::new(ops::catalog().clone(), "localhost", 0, cpus);
-    tasks.push((process, cpus, task.clone()));
+    let task = Task::with_gpus(ops::catalog().clone(), "localhost", 0, cpus, gpus);
+    tasks.push((key, task.clone()));
     task
+}
+
+/// The GPUs of sessions without a server, in TensorFlow's words.
+#[pyfunction]
+pub fn gpu_descriptions(py: Python<'_>) -> PyResult<Vec<String>> {
+    let found = detached(py, || of_process(&GpuChoice::default())).map_err(|e| status(&e))?;
+    Ok(found.iter().map(|gpu| gpu.description()).collect())
 }
 
 #[pymethods]
@@ -348,8 +361,11 @@ impl SessionCore {
                 disable_optimizer: !optimize,
                 ..SessionOptions::default()
             };
-            let opened =
-                detached(py, || TaskSession::new(local_task(cpus), &GraphDef::default(), options));
+            let open = || {
+                let gpus = of_process(&gpu_choice(&config)?)?;
+                TaskSession::new(local_task(cpus, &gpus), &GraphDef::default(), options)
+            };
+            let opened = detached(py, open);
             Runner::Local(Arc::new(opened.map_err(|e| status(&e))?))
         } else {
             let mut options =

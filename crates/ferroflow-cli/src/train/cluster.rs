@@ -268,7 +268,7 @@ pub fn lead(args: &Args) -> Result<()> {
 fn compare(args: &Args, cluster: &TrainOutcome, stop: &StopRequest) -> Result<()> {
     let replicas = if args.asynchronous { 1 } else { args.workers as i64 };
     let steps = (cluster.step - cluster.first_step) * replicas;
-    let alone = train(args, &Place::alone(Vec::new()), steps, None, stop, |_| {})?;
+    let alone = train(args, &Place::alone(Vec::new(), None), steps, None, stop, |_| {})?;
     if stop.is_set() {
         return Ok(());
     }
@@ -344,6 +344,7 @@ pub fn work(args: &Args) -> Result<()> {
         ps: args.ps,
         in_step: !args.asynchronous,
         gpus: Vec::new(),
+        mixed_precision: None,
     };
     train_and_report(args, &place, &metrics, &StopRequest::on_signal()?)?;
     // Other workers may still need this server. The leader closes our input when all are done.
@@ -384,6 +385,7 @@ pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
         ps,
         in_step: !args.asynchronous,
         gpus: Vec::new(),
+        mixed_precision: None,
     };
     train_and_report(args, &place, &metrics, &StopRequest::on_signal()?)
 }

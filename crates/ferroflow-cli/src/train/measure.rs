@@ -16,7 +16,8 @@ pub fn measured(model: Model, batch: usize) -> Result<(f64, f64)> {
     g.set_seed(1);
     let source = Source::of(model, None)?;
     let built = build(model, &source, &g);
-    let Trainer::Alone(train) = trainer(model, model.learning_rate(), &built.loss, None) else {
+    let Trainer::Alone(train) = trainer(model, model.learning_rate(), &built.loss, None, false)
+    else {
         return Err(Error::new(Code::Internal, "a single model cannot train synchronously"));
     };
     let bytes = |v: &Variable| {

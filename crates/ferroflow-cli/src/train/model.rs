@@ -148,12 +148,23 @@ pub struct Replicas {
     pub backup: usize,
 }
 
-/// Adds training to a graph: synchronous with `replicas`, alone or asynchronous without.
-pub fn trainer(model: Model, rate: f32, loss: &Output, replicas: Option<Replicas>) -> Trainer {
-    match model {
-        Model::Linear => with(Sgd::new(rate), loss, replicas),
-        Model::Mlp | Model::Cnn => with(Adam::new(rate), loss, replicas),
-        Model::Embedding => with(Adagrad::new(rate), loss, replicas),
+/// Adds training to a graph: synchronous with `replicas`, alone or asynchronous without. `scales`
+/// scales the loss, for 16-bit floats.
+pub fn trainer(
+    model: Model,
+    rate: f32,
+    loss: &Output,
+    replicas: Option<Replicas>,
+    scales: bool,
+) -> Trainer {
+    let optimizer: Box<dyn Optimizer> = match model {
+        Model::Linear => Box::new(Sgd::new(rate)),
+        Model::Mlp | Model::Cnn => Box::new(Adam::new(rate)),
+        Model::Embedding => Box::new(Adagrad::new(rate)),
+    };
+    match scales {
+        true => with(LossScale::dynamic(optimizer), loss, replicas),
+        false => with(optimizer, loss, replicas),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The training loop, the same in this process and in a worker of a cluster.
 
-use super::Args;
 use super::data::Draw;
 use super::loss_chart;
 use super::model::{Built, Replicas, Source, Trainer, build, trainer};
 use super::progress::{Point, TrainProgress};
+use super::{Args, NarrowFloat};
 use crate::dashboard::LocalPage;
 use ferroflow::cluster::BackgroundServer;
 use ferroflow::gpu::Gpu;
@@ -35,13 +35,24 @@ pub struct Place {
     pub in_step: bool,
     /// GPUs of a process without a server.
     pub gpus: Vec<Arc<dyn Gpu>>,
+    /// The type that the GPUs compute with where that is safe.
+    pub mixed_precision: Option<DType>,
 }
 
 impl Place {
     /// One process without a cluster.
-    pub fn alone(gpus: Vec<Arc<dyn Gpu>>) -> Place {
-        let job = "worker".into();
-        Place { server: None, job, worker: 0, task: 0, workers: 1, ps: 0, in_step: false, gpus }
+    pub fn alone(gpus: Vec<Arc<dyn Gpu>>, mixed_precision: Option<DType>) -> Place {
+        Place {
+            server: None,
+            job: "worker".into(),
+            worker: 0,
+            task: 0,
+            workers: 1,
+            ps: 0,
+            in_step: false,
+            gpus,
+            mixed_precision,
+        }
     }
 
     /// Runs `build` with variables on the parameter servers and the rest on this worker.
@@ -60,8 +71,9 @@ impl Place {
     fn open(&self, g: &Graph) -> Result<Session> {
         match &self.server {
             None => {
-                let gpus = self.gpus.clone();
-                Session::local_with(g, &LocalOptions { gpus, ..LocalOptions::default() })
+                let (gpus, mixed_precision) = (self.gpus.clone(), self.mixed_precision);
+                let options = LocalOptions { gpus, mixed_precision, ..LocalOptions::default() };
+                Session::local_with(g, &options)
             }
             Some(server) => {
                 // This session must not wait for the other workers.
@@ -91,7 +103,11 @@ pub fn local(args: &Args) -> Result<()> {
     let on = gpus.first().map_or(String::new(), |gpu| format!(" on {}", gpu.name()));
     progress.title(&format!("training {} in this process{on}", args.what()));
     let stop = StopRequest::on_signal()?;
-    let (place, out) = (Place::alone(gpus), args.out());
+    let mixed_precision = args.mixed_precision.map(|narrow| match narrow {
+        NarrowFloat::F16 => DType::Half,
+        NarrowFloat::Bf16 => DType::BFloat16,
+    });
+    let (place, out) = (Place::alone(gpus, mixed_precision), args.out());
     let metrics = TaskMetrics::new("local", 0);
     let _page = match &args.dashboard {
         Some(address) => Some(LocalPage::start(address, &metrics, &out)?),
@@ -153,7 +169,9 @@ impl TrainJob {
         let replicas = place.in_step.then_some(replicas);
         let (built, trainer, summaries) = place.scope(&graph, || {
             let built = build(args.model, &source, &graph);
-            let trainer = trainer(args.model, args.learning_rate(), &built.loss, replicas);
+            // The exponent of bfloat16 is as wide as that of float.
+            let scales = place.mixed_precision == Some(DType::Half);
+            let trainer = trainer(args.model, args.learning_rate(), &built.loss, replicas, scales);
             summary::scalar("loss", &built.loss);
             (built, trainer, summary::merge_all(&graph))
         });

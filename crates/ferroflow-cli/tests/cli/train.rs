@@ -163,6 +163,18 @@ fn a_gpu_trains_in_one_process_and_its_checkpoint_continues_on_the_cpu() {
 }
 
 #[test]
+fn a_gpu_trains_with_mixed_precision() {
+    for precision in ["f16", "bf16"] {
+        let dir = temporary(precision);
+        let on_gpu = ["mlp", "--batch", "8", "--steps", "4", "--device", "gpu", "--simulate-gpu"];
+        let arguments = [&on_gpu[..], &["--mixed-precision", precision]].concat();
+        let done = Job::start(&dir, &arguments).summary();
+        assert_eq!(done["global_step"].as_i64(), Some(4), "{done}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+#[test]
 fn a_job_can_be_stopped_before_its_first_step() {
     let dir = temporary("stopped-early");
     let job = Job::start(&dir, &["linear", "--steps", "100000000", "--workers", "2"]);

@@ -8,6 +8,7 @@ mod common;
 mod doctor;
 mod elastic;
 mod faults;
+mod gpu_libraries;
 mod kubernetes;
 mod launchers;
 mod mpi;
@@ -43,6 +44,17 @@ fn main() {
         trial!(slurm::srun_starts_ranks_on_two_nodes, SLURM, NETWORK_NAMESPACES),
         trial!(kubernetes::a_cluster_goes_on_when_any_of_its_pods_is_replaced, NETWORK_NAMESPACES),
         trial!(kubernetes::an_all_reduce_job_starts_again_after_a_rank_is_lost, NETWORK_NAMESPACES),
+        trial!(gpu_libraries::an_old_driver_is_named_with_its_version, gpu_libraries::GCC),
+        trial!(gpu_libraries::a_missing_function_of_the_driver_is_named, gpu_libraries::GCC),
+        trial!(
+            gpu_libraries::a_driver_that_does_not_start_is_reported_by_training,
+            gpu_libraries::GCC
+        ),
+        trial!(gpu_libraries::a_machine_whose_gpus_are_hidden_says_so, gpu_libraries::GCC),
+        trial!(
+            gpu_libraries::a_driver_without_its_compiler_names_what_is_missing,
+            gpu_libraries::GCC
+        ),
         trial!(doctor::a_healthy_host_has_no_fault),
         trial!(doctor::faults_of_a_host_are_found, MOUNTS),
         trial!(doctor::faults_of_credentials_are_found),

@@ -8,6 +8,7 @@ from unittest import mock  # noqa: F401  programs use tf.test.mock
 
 import numpy as np
 
+from ferroflow import _ferroflow
 from ferroflow.python.client import session as session_lib
 from ferroflow.python.framework import ops
 
@@ -122,20 +123,24 @@ def test_src_dir_path(relative_path):
 
 
 def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
-    del cuda_only, min_cuda_compute_capability
+    del cuda_only
+    for found in _ferroflow.gpu_descriptions():
+        major, minor = found.rsplit(" ", 1)[1].split(".")
+        if not min_cuda_compute_capability or (int(major), int(minor)) >= tuple(min_cuda_compute_capability):
+            return True
     return False
 
 
 def is_built_with_cuda():
-    return False
+    return True
 
 
 def is_built_with_gpu_support():
-    return False
+    return True
 
 
 def gpu_device_name():
-    return ""
+    return "/device:GPU:0" if _ferroflow.gpu_descriptions() else ""
 
 
 def main(argv=None):

@@ -178,6 +178,7 @@ class Server:
                 definition.task_index,
                 bind=_bind(cluster.task_address(definition.job_name, definition.task_index)),
                 cpus=max(1, counts["CPU"] if "CPU" in counts else 1),
+                config=definition.default_session_config.SerializeToString(),
             )
         except _ferroflow.StatusError as e:
             raise errors_impl.from_status(e) from None
