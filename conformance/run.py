@@ -31,6 +31,8 @@ import zygote
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOST = "127.0.0.1"
 HEADER = ("TIER", "CLUSTER", "HOSTED", "TIMEOUT", "FRESH")
+# Whether the servers have GPUs, which compute most of the steps.
+HAS_GPUS = bool(os.environ.get("FFC_GPUS"))
 
 
 class Failure(Exception):
@@ -177,7 +179,7 @@ class Cluster:
             try:
                 proc = subprocess.Popen(
                     self.argv(job, task), stdin=subprocess.DEVNULL,
-                    stdout=log, stderr=log, env=child_env(),
+                    stdout=log, stderr=log, env=server_env(),
                     start_new_session=True)
             except OSError as e:
                 raise Failure("cannot start server %s:%d: %s" % (job, task, e))
@@ -199,6 +201,16 @@ class Cluster:
                     raise Failure("server %s:%d does not accept connections"
                                   % (job, task))
                 time.sleep(0.05)
+
+    def gpu_kernels(self):
+        """The kernels that the servers ran on GPUs, as they say when they
+        stop.  A server that was killed says nothing."""
+        total = 0
+        for job, task in self.launched:
+            path = os.path.join(self.log_dir, "%s-%d.log" % (job, task))
+            with open(path, errors="replace") as f:
+                total += sum(map(int, re.findall(r"ran (\d+) kernels", f.read())))
+        return total
 
     def last_log_line(self, job, task):
         path = os.path.join(self.log_dir, "%s-%d.log" % (job, task))
@@ -284,6 +296,14 @@ def child_env(**more):
     return env
 
 
+def server_env():
+    """Servers may have GPUs that are simulated; the programs have none."""
+    env = child_env()
+    if HAS_GPUS:
+        del env["CUDA_VISIBLE_DEVICES"]
+    return env
+
+
 def first_error(output, program):
     """The line that best says why a program failed."""
     lines = output.splitlines()
@@ -364,6 +384,7 @@ class Runner:
         self.logs = logs
         self.kept = {}  # cluster shape -> running Cluster, with --reuse
         self.client = None
+        self.kernels = 0  # of the servers of the last program, on GPUs
         self.stopped = False
 
     def log_dir(self, name):
@@ -398,6 +419,7 @@ class Runner:
         finally:
             if not key:
                 cluster.stop()
+                self.kernels = cluster.gpu_kernels()
 
     def watch(self, client):
         self.client = client
@@ -422,19 +444,24 @@ class Report:
         self.width = max((len(p.name) for p in programs), default=0)
         self.options = options
         self.results = []
+        self.kernels = 0
         self.lock = threading.Lock()
         print("%-*s  %-6s  %7s  %s" % (self.width, "program", "result",
                                        "seconds", "first error"), flush=True)
 
-    def add(self, program, turn, seconds, error):
+    def add(self, program, turn, seconds, error, kernels):
         with self.lock:
+            self.kernels += kernels
             self.results.append({
                 "program": program.name, "tier": program.tier, "turn": turn,
                 "cluster": program.cluster, "hosted": program.hosted,
                 "passed": not error, "seconds": round(seconds, 2),
-                "error": error})
+                "gpu_kernels": kernels, "error": error})
+            if HAS_GPUS and not error:
+                error = "%d kernels on GPUs" % kernels
             print(("%-*s  %-6s  %7.1f  %s"
-                   % (self.width, program.name, "FAIL" if error else "pass",
+                   % (self.width, program.name,
+                      "pass" if self.results[-1]["passed"] else "FAIL",
                       seconds, error[:300])).rstrip(), flush=True)
 
     def failed(self):
@@ -457,7 +484,7 @@ def run_lane(runner, todo, report):
                 turn, program = todo.get_nowait()
             except queue.Empty:
                 return
-            began, error = time.time(), ""
+            began, error, runner.kernels = time.time(), "", 0
             try:
                 runner.run(program, turn)
             except Failure as e:
@@ -466,7 +493,8 @@ def run_lane(runner, todo, report):
                 traceback.print_exc()
                 error = "driver: %r" % e
             if not runner.stopped:
-                report.add(program, turn, time.time() - began, error)
+                report.add(program, turn, time.time() - began, error,
+                           runner.kernels)
     finally:
         runner.close()
 
@@ -567,6 +595,10 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
     print("%d passed, %d failed"
           % (len(report.results) - report.failed(), report.failed()))
+    if HAS_GPUS:
+        print("%d kernels on GPUs" % report.kernels)
+        if not report.kernels:
+            return 1
     return 1 if report.failed() else 0
 
 

@@ -23,6 +23,23 @@ const CHECKED_TIERS: &[u32] = &[1, 2, 3];
 /// The largest cluster among the programs that `cargo xtask check` runs.
 const CHECKED_MAX_TASKS: Option<u32> = None;
 
+/// The programs that `cargo xtask check` runs on simulated GPUs, too: placement, traces, variables,
+/// control flow and training. All of them run with `cargo xtask conformance --simulate-gpus 1`.
+const CHECKED_ON_GPUS: &[&str] = &[
+    "t1_cond",
+    "t1_control_deps",
+    "t1_devices",
+    "t1_variables_ref",
+    "t1_variables_resource",
+    "t1_while",
+    "t2_trace",
+    "t3_linreg_async",
+    "t3_towers",
+];
+
+/// Seconds for a program on simulated GPUs: g++ compiles the kernels that it needs first.
+const GPU_TIMEOUT: u32 = 300;
+
 /// Run programs of an unmodified TensorFlow client against `ferroflow server`.
 ///
 /// Without --tier, --only or --max-tasks: those that `cargo xtask check` runs. The first time, a
@@ -123,7 +140,17 @@ pub fn checked(profile: Profile) -> Result {
     options.extend(["--jobs".into(), jobs(None).to_string()]);
     options.extend(ferroflow_servers(profile, None)?);
     judged(Client::Pinned, options, false)?;
+    on_gpus(profile)?;
     interop(profile)
+}
+
+/// Runs some programs on simulated GPUs.
+fn on_gpus(profile: Profile) -> Result {
+    let only = CHECKED_ON_GPUS.iter().flat_map(|name| ["--only".to_string(), (*name).into()]);
+    let mut options: Vec<String> = only.collect();
+    options.extend(["--jobs".into(), jobs(None).to_string()]);
+    options.extend(ferroflow_servers(profile, Some(1))?);
+    judged(Client::Pinned, options, true)
 }
 
 /// Lets TensorFlow open files that a Rust program has written.
@@ -156,10 +183,11 @@ fn judged(client: Client, mut options: Vec<String>, has_gpus: bool) -> Result {
 /// `has_gpus` tells the programs that float ops run on GPUs.
 fn driver(client: Client, options: &[String], has_gpus: bool) -> Result {
     let mut command = Command::new(client.python()?);
+    command.arg("conformance/run.py").args(options);
     if has_gpus {
-        command.env("FFC_GPUS", "1");
+        command.env("FFC_GPUS", "1").args(["--timeout", &GPU_TIMEOUT.to_string()]);
     }
-    steps::run(command.arg("conformance/run.py").args(options))
+    steps::run(&mut command)
 }
 
 fn selection(args: &Args) -> Vec<String> {
