@@ -41,13 +41,14 @@ def main():
     for log in sorted(os.listdir(options.results)):
         name = log.removesuffix(".log")
         path = os.path.join(options.results, log)
-        if name.startswith(("train-", *PEERS)):
+        if name.startswith(("train-", "ranks-", *PEERS)):
             how = PEERS.get(name)
             by = dict(head, command="python3 bench/gpu/" + how) if how else ran
             for found in lines(path):
                 found.pop("device", None)
                 numbers = {k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}
-                print(json.dumps(dict(by, kind="train", log=name, **numbers)))
+                kind = numbers.pop("kind", "train")
+                print(json.dumps(dict(by, kind=kind, log=name, **numbers)))
         elif name in ("memcheck", "racecheck"):
             with open(path) as f:
                 text = f.read()

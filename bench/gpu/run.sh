@@ -9,7 +9,7 @@ chmod +x ferroflow-oracle
 folders() {
   local site
   site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
-  for name in libcublasLt.so libnvrtc.so libcudnn.so; do
+  for name in libcublasLt.so libnvrtc.so libcudnn.so libnccl.so; do
     for root in /usr/local/cuda* /usr/lib /opt "$site" /usr/local/lib; do
       find "$root" -name "$name*" -printf '%h\n' 2>/dev/null | head -1
     done
@@ -33,6 +33,18 @@ step train-cnn timeout 60 ./ferroflow-oracle gpu-train cnn --seconds 3 --compare
 step train-resnet50 timeout 60 ./ferroflow-oracle gpu-train resnet50 --seconds 3
 step train-block timeout 60 ./ferroflow-oracle gpu-train block --seconds 3
 step check timeout 200 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
+ranks() {
+  # $1 ranks share the one GPU of this machine.
+  for rank in $(seq 0 $(($1 - 1))); do
+    RANK=$rank WORLD_SIZE=$1 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29555 \
+      ./ferroflow-oracle gpu-ranks --megabytes 100 &
+  done
+  wait
+}
+export -f ranks
+step ranks-1 timeout 60 ./ferroflow-oracle gpu-ranks --megabytes 100
+step ranks-1-train timeout 60 ./ferroflow-oracle gpu-ranks --train
+step ranks-2 timeout 90 bash -c 'ranks 2'
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
 if [ -n "$sanitizer" ]; then
   for tool in memcheck racecheck; do

@@ -3,7 +3,7 @@
 //!
 //! `record` reads cases, `answer` runs one in Ferroflow, `compare` compares two answers,
 //! `explained` knows the intended differences, and `report` counts. `gpu` runs the same cases on a
-//! GPU, and `models` trains there.
+//! GPU, `models` trains there, and `ranks` reduces between the GPUs of ranks.
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -12,6 +12,7 @@ pub mod explained;
 pub mod gpu;
 pub mod models;
 pub mod null_gpu;
+pub mod ranks;
 pub mod record;
 pub mod report;
 pub mod sample;

@@ -10,6 +10,7 @@ use ferroflow_oracle::explained::Explained;
 use ferroflow_oracle::gpu::{DeviceCheck, covered};
 use ferroflow_oracle::models::TrainedModel;
 use ferroflow_oracle::null_gpu::NullGpu;
+use ferroflow_oracle::ranks;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::{Report, describe};
 use ferroflow_oracle::sample::Sample;
@@ -61,6 +62,15 @@ enum Command {
         #[arg(long, conflicts_with = "compare")]
         host_only: bool,
     },
+    /// Measures an all-reduce between the GPUs of ranks; run it in each rank of a job
+    GpuRanks {
+        /// The size of the tensor
+        #[arg(long, default_value_t = 100)]
+        megabytes: usize,
+        /// Trains with one rank instead, with and without an all-reduce
+        #[arg(long)]
+        train: bool,
+    },
     /// Writes some cases of each (op, dtype) to a gzipped file
     Sample {
         cases: PathBuf,
@@ -89,6 +99,7 @@ fn main() -> ExitCode {
         Command::GpuTrain { model, seconds, compare, batch, .. } => {
             gpu_train(&model, seconds, compare, batch)
         }
+        Command::GpuRanks { megabytes, train } => gpu_ranks(megabytes, train),
         Command::Sample { cases, out, per_pair, longest } => {
             sample(&cases, &out, per_pair, longest)
         }
@@ -216,6 +227,17 @@ fn gpu_train(name: &str, seconds: f64, compare: bool, batch: Option<usize>) -> R
     line["device"] = gpu.description().into();
     println!("{line}");
     Ok(true)
+}
+
+fn gpu_ranks(megabytes: usize, train: bool) -> Result<bool> {
+    let gpu = first_gpu(true)?;
+    let mut line = match train {
+        true => ranks::cost_of_one_rank(&gpu)?,
+        false => ranks::measure(&gpu, megabytes)?,
+    };
+    line["device"] = gpu.description().into();
+    println!("{line}");
+    Ok(line["bit_equal"] != false)
 }
 
 fn sample(cases: &Path, out: &Path, per_pair: usize, longest: usize) -> Result<bool> {

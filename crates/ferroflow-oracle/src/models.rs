@@ -41,9 +41,13 @@ impl TrainedModel {
 
     /// A session with initial values.
     pub fn session(&self, gpus: &[Arc<dyn Gpu>]) -> Result<Session> {
-        let options = LocalOptions { gpus: gpus.to_vec(), ..LocalOptions::default() };
+        self.session_with(&LocalOptions { gpus: gpus.to_vec(), ..LocalOptions::default() })
+    }
+
+    /// The same with these options.
+    pub fn session_with(&self, options: &LocalOptions) -> Result<Session> {
         let init = self.graph.global_initializer();
-        let session = Session::local_with(&self.graph, &options)?;
+        let session = Session::local_with(&self.graph, options)?;
         session.run(&init)?;
         Ok(session)
     }

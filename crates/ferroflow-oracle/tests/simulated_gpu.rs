@@ -112,3 +112,84 @@ fn large_reductions_give_the_same_on_the_cpu() {
         assert!(gpu.memory().peak > 0, "nothing was on the GPU");
     }
 }
+
+#[test]
+fn towers_on_two_gpus_share_their_variables() {
+    let g = Graph::new();
+    g.set_seed(1);
+    let x = g.placeholder::<f32>("x", [8, 2]);
+    let y = g.placeholder::<f32>("y", [8, 1]);
+    let (xs, ys) = (x.split(2, 0), y.split(2, 0));
+    let optimizer = Sgd::new(0.1);
+    let mut towers = Vec::new();
+    let mut parts = Vec::new();
+    for tower in 0..2 {
+        g.device(format!("/gpu:{tower}").as_str(), || {
+            let reuse = if tower == 0 { Reuse::No } else { Reuse::Yes };
+            g.variable_scope("model", reuse, || {
+                let prediction = layers::Dense::new("dense", 1).apply(&xs[tower]);
+                let loss = losses::mean_squared_error(&ys[tower], &prediction);
+                towers.push(optimizer.compute_gradients(&loss, &g.trainable_variables()));
+                parts.push(loss);
+            });
+        });
+    }
+    let train = optimizer.apply_gradients(&g, &average_gradients(&towers), None);
+    let loss = g.add_n(&parts) * 0.5;
+    let init = g.global_initializer();
+    let gpus: Vec<Arc<dyn Gpu>> = (0..2)
+        .map(|i| SimulatedGpu::new(i, SimulatedGpuOptions::default()) as Arc<dyn Gpu>)
+        .collect();
+    let options = LocalOptions { gpus: gpus.clone(), ..LocalOptions::default() };
+    let session = Session::local_with(&g, &options).expect("a session");
+    session.run(&init).expect("initial values");
+    let inputs: Vec<f32> = (0..16).map(|i| ((i * 7) % 16) as f32 / 8.0 - 1.0).collect();
+    let outputs: Vec<f32> = inputs.chunks(2).map(|p| 3.0 * p[0] - p[1] + 0.5).collect();
+    let fed = |dims: [usize; 2], values: &[f32]| Tensor::from_slice(dims, values).expect("a batch");
+    let feeds = [(x.name(), fed([8, 2], &inputs)), (y.name(), fed([8, 1], &outputs))];
+    let mut losses = Vec::new();
+    for _ in 0..20 {
+        let step = session.run_fed(feeds.as_slice(), (loss.scalar::<f32>(), &train));
+        losses.push(step.expect("a step").0);
+    }
+    assert!(losses[19] < 0.2 * losses[0], "{losses:?}");
+    assert!(gpus.iter().all(|gpu| gpu.launches() > 20), "a GPU ran nothing");
+}
+
+/// The losses of a few steps of the mlp with products of a 16-bit type.
+fn mixed_losses(precision: Option<DType>) -> Vec<f32> {
+    let model = TrainedModel::with_batch("mlp", "/gpu:0", Some(16)).expect("a model");
+    let options =
+        LocalOptions { gpus: vec![gpu()], mixed_precision: precision, ..LocalOptions::default() };
+    let session = model.session_with(&options).expect("a session");
+    model.losses(&session, 4).expect("four steps")
+}
+
+#[test]
+fn mixed_precision_learns_as_full_precision_does() {
+    let full = mixed_losses(None);
+    for dtype in [DType::Half, DType::BFloat16] {
+        let mixed = mixed_losses(Some(dtype));
+        assert_ne!(mixed, full, "{dtype} changed nothing");
+        for (got, want) in mixed.iter().zip(&full) {
+            assert!((got - want).abs() < 0.05 * want, "{dtype}: {mixed:?} {full:?}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_faults_fails_its_step_and_not_the_process() {
+    let options = SimulatedGpuOptions { fault_at_launch: Some(1), ..Default::default() };
+    let broken: Arc<dyn Gpu> = SimulatedGpu::new(0, options);
+    let g = Graph::new();
+    let y = g.device("/gpu:0", || g.placeholder::<f32>("x", [2]).square());
+    let run = |gpu: Arc<dyn Gpu>| {
+        let options = LocalOptions { gpus: vec![gpu], ..LocalOptions::default() };
+        let session = Session::local_with(&g, &options).expect("a session");
+        let feeds = [("x:0".to_string(), Tensor::vector(&[1.0f32, 3.0]))];
+        session.run_fed(feeds.as_slice(), &y)
+    };
+    let e = run(broken).expect_err("the kernel faults");
+    assert!(e.message().contains("illegal address"), "{e}");
+    assert_eq!(run(gpu()).expect("a step"), Tensor::vector(&[1.0f32, 9.0]));
+}

@@ -4,8 +4,8 @@
 //! one device share the copy. A constant is copied once, when its kernel is made. A fetched
 //! reference is not copied: its value is read when the step is over.
 //!
-//! A node that is on a GPU without having a kernel there, because a variable that it uses was placed
-//! there before, moves to the task's CPU.
+//! A node that is on a GPU without having a kernel there moves to the CPU of its task: a variable
+//! that it uses was placed on the GPU before.
 
 use super::Pruned;
 use crate::attr::Attrs;

@@ -101,7 +101,7 @@ impl Converted {
     }
 }
 
-/// The classes of a graph's nodes, and who is next to whom.
+/// The classes of a graph's nodes, and the consumers of each.
 struct Classes<'a> {
     graph: &'a GraphIr,
     /// Whether a node can be converted.

@@ -3,8 +3,8 @@
 //! Where each rank has a GPU of its own and NCCL is installed, NCCL reduces them. It needs the same
 //! calls in the same order on all ranks, and blocks forever if they differ. So each call is agreed
 //! on first: the ranks gather what they are about to do through the engine, which answers all ranks
-//! in one order. Ranks that share one GPU read each other's memory. Elsewhere tensors travel through
-//! host memory.
+//! in one order. Ranks that share one GPU read each other's memory. Elsewhere tensors travel
+//! through host memory.
 
 mod shared;
 
@@ -331,7 +331,7 @@ mod tests {
             let r = w.rank() as f32;
             let fed = Tensor::vector(&[0.1 + r, 1.0 / (r + 3.0), -r]);
             let s = session(&g, gpu.clone());
-            let got = floats(&s.run_fed(("x:0", fed), &mean).unwrap());
+            let got = floats(&s.run_fed([("x:0".to_string(), fed)].as_slice(), &mean).unwrap());
             assert!(gpu.memory().peak > 0, "nothing was on the GPU");
             got
         })
@@ -358,7 +358,8 @@ mod tests {
                 let r = w.rank() as f32;
                 let fed = Tensor::from_slice([2, 2], &[r, 1.0, 2.0, 0.5 * r]).unwrap();
                 let s = session(&g, shared.clone());
-                let (sum, from) = s.run_fed(("x:0", fed), (&sum, &from)).unwrap();
+                let (sum, from) =
+                    s.run_fed([("x:0".to_string(), fed)].as_slice(), (&sum, &from)).unwrap();
                 (floats(&sum), floats(&from))
             })
         };
