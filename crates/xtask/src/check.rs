@@ -106,13 +106,15 @@ impl Step {
             Step::Fmt => steps::run(&mut steps::cargo(&["fmt", "--all", "--check"])),
             Step::Tidy => tidy::checked(),
             Step::Deny => deny::run(&deny::Args {}),
-            Step::Clippy if is_whole => run(runner(&["--all-targets", "--no-run"])),
+            Step::Clippy if is_whole => {
+                run(steps::cargo(&["test", "--workspace", "--all-targets", "--no-run", "--quiet"]))
+            }
             Step::Clippy => {
                 let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
                 run(steps::cargo(&lint))
             }
             Step::Test => {
-                let mut tests = runner(&[]);
+                let mut tests = runner();
                 skipped::record(&mut tests);
                 run(tests)
             }
@@ -157,13 +159,12 @@ pub fn run(args: &Args) -> Result {
 }
 
 /// Also builds the examples, which a test of the `ferroflow` crate runs.
-fn runner(options: &[&str]) -> Command {
+fn runner() -> Command {
     if has_nextest() {
         let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail"];
-        return steps::cargo(&[&run[..], options].concat());
+        return steps::cargo(&run);
     }
-    let run = ["test", "--workspace", "--quiet", "--no-fail-fast"];
-    steps::cargo(&[&run[..], options].concat())
+    steps::cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"])
 }
 
 fn documentation() -> Command {
