@@ -3,6 +3,7 @@ signature in the same session, and the steady state.
 
 chain  n scalar ops, each depending on the previous one
 wide   layers of 100 ops, each reading two ops of the previous layer
+free   n ops that only read the fed value, and their sum
 
 The op is SquaredDifference, which TensorFlow's graph optimizer does not change.
 """
@@ -13,7 +14,7 @@ from common import Server, emit, import_tf, median, parse, parser
 
 p = parser(__doc__)
 p.add_argument("--nodes", default="1000,20000")
-p.add_argument("--shapes", default="chain,wide")
+p.add_argument("--shapes", default="chain,wide,free")
 p.add_argument("--sessions", type=int, default=2, help="sessions, each with a first run")
 args = parse(p)
 if args.quick:
@@ -35,6 +36,9 @@ def build(shape, n, device):
                 if i == n // 2:
                     half = last
             return graph, x, last, half
+        if shape == "free":
+            ops = [op(x, tf.constant(i * 0.01)) for i in range(n)]
+            return graph, x, tf.add_n(ops), tf.add_n(ops[:n // 2])
         layer = [op(x, tf.constant(i * 0.01)) for i in range(100)]
         for i in range(n // 100 - 1):
             layer = [op(layer[j], layer[(j + 1) % 100]) for j in range(100)]
