@@ -30,12 +30,12 @@ def sh(*words, check=True):
 
 
 @contextlib.contextmanager
-def hosts(n, rate):
+def hosts(n, rate, burst="256kb", queue="50ms"):
     """Namespaces that are called by their addresses, on a bridge."""
     net = f"10.{64 + os.getpid() % 128}.{os.getpid() // 128 % 256}"
     bridge = f"ffb{os.getpid()}"
     names = [f"{net}.{i + 1}" for i in range(n)]
-    shape = ["root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"]
+    shape = ["root", "tbf", "rate", rate, "burst", burst, "latency", queue]
     try:
         sh("ip", "link", "add", bridge, "type", "bridge")
         sh("ip", "link", "set", bridge, "up")

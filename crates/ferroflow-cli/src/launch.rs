@@ -1,5 +1,6 @@
 //! Starts the processes of a job, forwards their output, and ends them together.
 
+mod descriptors;
 pub mod guard;
 mod output;
 mod remote;
@@ -71,6 +72,7 @@ pub fn launch(processes: Vec<Process>, shell: &RemoteShell, guard: Guard) -> Res
     let guard = Arc::new(guard);
     let (events, inbox) = channel();
     watch_signals(events.clone())?;
+    descriptors::raise(processes.len());
     let mut running = Vec::new();
     for (index, process) in processes.into_iter().enumerate() {
         match start(process, index, shell, &events, &guard) {

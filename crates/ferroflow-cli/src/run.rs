@@ -21,6 +21,7 @@ pub use hosts::Host;
 use crate::dashboard::JobBoard;
 use crate::launch::{Guard, Process, RemoteShell, launch, tell};
 use ferroflow::Result;
+use ferroflow::collective::TransportChoice;
 use ferroflow_identity::rank_role;
 use hosts::{hosts, in_address, invalid, places, slots};
 use http_ports::HttpPorts;
@@ -115,6 +116,9 @@ pub struct Args {
     /// Hosts of the reduce servers, for example hostc:1,hostd:1 [default: this host]
     #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
     server_hosts: Option<String>,
+    /// Links between the ranks: auto, tcp, shared or ucx [default: $FERROFLOW_TRANSPORT, or auto]
+    #[arg(long, value_name = "LINKS", conflicts_with = "workers")]
+    transport: Option<String>,
     /// Smallest number of processes to start or continue with; makes the job elastic
     #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
     min_np: Option<usize>,
@@ -247,6 +251,10 @@ pub fn run(args: Args) -> Result<()> {
     let watched = args.dashboard.as_deref().map(|page| JobBoard::start(Some(page), None));
     let watched = watched.transpose()?;
     passed_on.extend(watched.iter().flat_map(JobBoard::env));
+    if let Some(links) = &args.transport {
+        TransportChoice::from_name(links)?;
+        passed_on.push(("FERROFLOW_TRANSPORT".into(), links.clone()));
+    }
     let ports = args.http.as_deref().map(HttpPorts::parse).transpose()?;
     if np.is_none() && args.workers.is_none() {
         passed_on.extend(ports.map(|ports| ports.of(0)));
@@ -368,6 +376,7 @@ pub mod tests {
             servers: None,
             servers_only: false,
             server_hosts: None,
+            transport: None,
             min_np: None,
             max_np: None,
             host_discovery_script: None,

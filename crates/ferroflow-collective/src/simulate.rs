@@ -24,8 +24,8 @@ const MOST_STEPS: usize = 8_000_000;
 /// Most steps for simulating all ranks where some would be nearly enough. They take one or two
 /// seconds.
 const WHOLE_STEPS: usize = 2_000_000;
-/// The most ranks of a group.
-const MOST_RANKS: usize = 65_536;
+/// The most ranks of a simulated group, with its servers.
+pub const MOST_RANKS: usize = 65_536;
 /// Bytes of a value (`f32`).
 const WIDTH: usize = 4;
 

@@ -150,8 +150,8 @@ impl SharedSegment {
         let _ = futex::wake(wakeups, futex::Flags::empty(), 1);
     }
 
-    /// Wakes `rank` if it waits for this rank. Call it after storing the data that the rank may wait
-    /// for.
+    /// Wakes `rank` if it waits for this rank. Call it after storing the data that the rank may
+    /// wait for.
     fn nudge(&self, rank: usize) {
         fence(FENCE);
         self.nudge_fenced(rank);

@@ -12,7 +12,7 @@ use library::{Endpoint, Request, Worker};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::collections::VecDeque;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -56,7 +56,7 @@ pub(crate) struct Ucx {
 struct Shared {
     worker: Mutex<Worker>,
     /// Becomes readable when a message can proceed.
-    descriptor: i32,
+    descriptor: OwnedFd,
     /// Set by each use of the links, cleared by the helper.
     in_use: AtomicBool,
     stop: AtomicBool,
@@ -109,17 +109,11 @@ impl Ucx {
 }
 
 impl Shared {
-    /// A descriptor that is open as long as the worker.
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        // SAFETY: it belongs to the worker, which `self` owns.
-        unsafe { BorrowedFd::borrow_raw(self.descriptor) }
-    }
-
     /// Lets messages proceed while the rank computes: long ones need both sides.
     fn tend(&self) {
         while !self.stop.load(Ordering::SeqCst) {
             let mut polled = [
-                PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN),
+                PollFd::new(&self.descriptor, PollFlags::IN),
                 PollFd::new(&self.stopping, PollFlags::IN),
             ];
             if poll(&mut polled, None).is_err_and(|e| e != rustix::io::Errno::INTR) {
@@ -217,7 +211,7 @@ impl Mesh for Ucx {
         drop(worker);
         let mut polled = [
             PollFd::from_borrowed_fd(self.failure.descriptor(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.shared.descriptor(), PollFlags::IN),
+            PollFd::new(&self.shared.descriptor, PollFlags::IN),
         ];
         // The helper may take the event that this rank waits for: look again soon.
         poll_until(&mut polled, until.min(Instant::now() + LOOK))?;

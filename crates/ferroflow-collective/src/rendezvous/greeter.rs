@@ -22,7 +22,7 @@ fn most_greeting(size: usize) -> usize {
     size.clamp(64, 1024)
 }
 
-/// Connections that wait until they are accepted. The kernel lowers it to what it allows. Where more
+/// Connections that wait until they are accepted. The kernel lowers it to what it allows. If more
 /// arrive at a time, the kernel drops them, and they try again after a second.
 const BACKLOG: i32 = 4096;
 

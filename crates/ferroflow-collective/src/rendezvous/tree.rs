@@ -1,5 +1,5 @@
-//! Opens the control connections of large groups. All ranks have met at rank 0 and know each other's
-//! addresses. Each rank then connects to its parent in the tree and accepts its children.
+//! Opens the control connections of large groups. All ranks have met at rank 0 and know each
+//! other's addresses. Each rank then connects to its parent in the tree and accepts its children.
 
 use super::connect::{Deadline, connect};
 use super::greeter::{Greeted, Greeter};

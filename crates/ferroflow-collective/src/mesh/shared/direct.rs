@@ -209,8 +209,8 @@ impl SharedSegment {
     }
 
     fn wait_all(&self, flag: usize, value: u64, what: Signature, deadline: Instant) -> Result<()> {
-        // Each rank begins with the next one. If all began with the same one, that one would have to
-        // wake all others.
+        // Each rank begins with the next one. If all began with the same one, that one would have
+        // to wake all others.
         let n = self.layout.size;
         for rank in (1..n).map(|distance| (self.rank + distance) % n) {
             let theirs = self.flag(rank, flag);

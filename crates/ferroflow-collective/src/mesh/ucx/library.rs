@@ -4,7 +4,7 @@
 use ferroflow_core::{Result, bail, err};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -170,8 +170,8 @@ pub(super) struct Worker {
     worker: Pointer,
 }
 
-// SAFETY: the worker is made in the mode in which threads take turns, and `&mut self` of its methods
-// makes them do so.
+// SAFETY: the worker is made in the mode in which threads take turns, and `&mut self` of its
+// methods makes them do so.
 unsafe impl Send for Worker {}
 
 /// The way to another worker. It belongs to the worker that has opened it.
@@ -306,12 +306,15 @@ impl Worker {
     }
 
     /// A descriptor that becomes readable after [`Worker::arm`] when a message can proceed.
-    pub(super) fn descriptor(&mut self) -> Result<RawFd> {
+    pub(super) fn descriptor(&mut self) -> Result<OwnedFd> {
         let mut descriptor = -1;
         // SAFETY: the library stores a number.
         let status = unsafe { (self.functions.ucp_worker_get_efd)(self.worker, &mut descriptor) };
         self.functions.check("waiting", status)?;
-        Ok(descriptor)
+        // SAFETY: the library has opened it, and keeps it open as long as the worker exists.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let copy = descriptor.try_clone_to_owned();
+        copy.map_err(|e| err!(Unavailable, "cannot copy a descriptor of UCX: {e}"))
     }
 
     /// Makes the descriptor unreadable until a message can proceed. False if one can now.
