@@ -116,7 +116,7 @@ pub struct Args {
     /// Hosts of the reduce servers, for example hostc:1,hostd:1 [default: this host]
     #[arg(long, value_name = "HOST:SLOTS,…", requires = "servers")]
     server_hosts: Option<String>,
-    /// Links between the ranks: auto, tcp, shared or ucx [default: $FERROFLOW_TRANSPORT, or auto]
+    /// Links between ranks: auto, tcp, shared or ucx [default: $FERROFLOW_TRANSPORT, or auto]
     #[arg(long, value_name = "LINKS", conflicts_with = "workers")]
     transport: Option<String>,
     /// Smallest number of processes to start or continue with; makes the job elastic
