@@ -4,7 +4,7 @@ use super::order::{closes_loop, topological_order};
 use crate::graph::{GraphIr, Node, NodeId};
 use crate::op_def::{ControlFlow, OpRole};
 use crate::shape::ShapeCtx;
-use ferroflow_core::{PartialShape, Tensor};
+use ferroflow_core::{DType, PartialShape, Tensor};
 use std::collections::HashMap;
 
 /// The shape of each output of each node, as far as it is known. If an op's shape function fails,
@@ -38,6 +38,12 @@ pub(crate) fn infer_given(
                 constant(graph.node(e.node)).filter(|_| e.slot == 0).cloned()
             }),
         };
+        let found = match (found, read_shape(graph, node)) {
+            (Some(found), Some(read)) if found.iter().all(|s| s.rank().is_none()) => {
+                Some(vec![read; found.len()])
+            }
+            (found, _) => found,
+        };
         if let Some(found) = found
             && found.len() == node.output_types.len()
         {
@@ -45,6 +51,20 @@ pub(crate) fn infer_given(
         }
     }
     shapes
+}
+
+/// The declared shape of the variable that a node reads through its only input, a handle.
+fn read_shape(graph: &GraphIr, node: &Node) -> Option<PartialShape> {
+    let (&[handle], [port]) = (&node.inputs[..], &node.output_types[..]) else { return None };
+    let variable = graph.node(handle.node);
+    let is_read = node.op.reads_variables
+        && variable.op.role == OpRole::Variable
+        && graph.type_of(handle).dtype == DType::Resource
+        && variable.attrs.dtype("dtype").is_ok_and(|dtype| dtype == port.dtype);
+    match variable.attrs.get("shape").filter(|_| is_read) {
+        Some(crate::AttrValue::Shape(shape)) => Some(shape.clone()),
+        _ => None,
+    }
 }
 
 /// The shapes of a node's outputs, from the shapes of its inputs and the values of constant inputs.
