@@ -186,6 +186,13 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Puts an input back that was taken out.
+    pub fn put_back(&mut self, i: usize, value: Tensor) {
+        if let Some(input) = self.inputs.get_mut(i) {
+            *input = Value::Tensor(value);
+        }
+    }
+
     /// Input `i` for writing. Copies its storage if it has other owners.
     pub fn take_or_copy(&mut self, i: usize) -> Result<Tensor> {
         let mut t = self.take(i)?;

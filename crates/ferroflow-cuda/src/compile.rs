@@ -9,8 +9,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Options of all kernels. Denormal floats are flushed to zero, as on the CPU and by TensorFlow.
-const OPTIONS: [&str; 2] = ["--std=c++17", "--ftz=true"];
+/// Options of every kernel. Denormal floats are flushed to zero, as on the CPU and by TensorFlow.
+/// Products and sums are rounded apart, as on the CPU, so that formulas give the same bits alone
+/// and fused with others.
+const OPTIONS: [&str; 3] = ["--std=c++17", "--ftz=true", "--fmad=false"];
 
 /// The compiler. It works without a GPU.
 pub struct Compiler {

@@ -6,7 +6,8 @@ use crate::op_def::{
 };
 use crate::passes::PrecisionClass;
 use crate::{
-    GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient, ShapeCtx, Term, signature,
+    GpuFormula, GpuFuser, GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient, ShapeCtx,
+    Term, signature,
 };
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Catalog {
     ops: BTreeMap<String, Arc<OpDef>>,
+    gpu_fuser: Option<GpuFuser>,
 }
 
 impl Catalog {
@@ -96,7 +98,18 @@ impl Catalog {
     /// The ops of this catalog for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&OpDef) -> bool) -> Catalog {
         let kept = self.ops.iter().filter(|(_, op)| keep(op));
-        Catalog { ops: kept.map(|(name, op)| (name.clone(), op.clone())).collect() }
+        let ops = kept.map(|(name, op)| (name.clone(), op.clone())).collect();
+        Catalog { ops, gpu_fuser: self.gpu_fuser }
+    }
+
+    /// Fuses nodes on GPUs that have formulas, by kernels that `fuser` makes.
+    pub fn fuse_on_gpus_with(&mut self, fuser: GpuFuser) {
+        self.gpu_fuser = Some(fuser);
+    }
+
+    /// What makes the kernels of fused nodes on GPUs.
+    pub fn gpu_fuser(&self) -> Option<GpuFuser> {
+        self.gpu_fuser
     }
 
     /// All ops, by name.
@@ -318,6 +331,13 @@ impl OpBuilder<'_> {
     ) -> Self {
         let make: Option<KernelFn> = Some(Arc::new(make));
         self.def.gpu = Some(GpuSupport { types, make, ..GpuSupport::default() });
+        self
+    }
+
+    /// Names the formula that the GPU kernel declared before applies to each element.
+    pub fn gpu_formula(mut self, formula: GpuFormula) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() comes first");
+        gpu.formula = Some(formula);
         self
     }
 

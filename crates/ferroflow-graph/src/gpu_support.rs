@@ -1,9 +1,11 @@
 //! How an op runs on GPUs.
 
 use crate::attr::Attrs;
+use crate::block_kernel::OperandShapes;
 use crate::graph::Node;
 use crate::op_def::{ArgDef, KernelFn, PortType};
-use ferroflow_core::DType;
+use ferroflow_core::{DType, Gpu, Result, Tensor, err};
+use std::sync::Arc;
 
 /// Type attributes and the dtypes for which there is a GPU kernel.
 pub type GpuTypes = &'static [(&'static str, &'static [DType])];
@@ -22,7 +24,65 @@ pub struct GpuSupport {
     pub host_inputs: Vec<&'static str>,
     /// Outputs in host memory, by name.
     pub host_outputs: Vec<&'static str>,
+    /// The formula that its kernel applies to each element, if that is all it does.
+    pub formula: Option<GpuFormula>,
 }
+
+/// An element-wise formula in CUDA C++. Nodes with formulas are fused.
+#[derive(Clone)]
+pub struct GpuFormula {
+    /// The formula for nodes with these attributes. The inputs are `x`, `y`, `z`, `w`, `u`, `v`.
+    pub text: fn(&Attrs, &'static str) -> Option<&'static str>,
+    /// What `text` is given.
+    pub given: &'static str,
+    /// Which shapes the inputs may have.
+    pub operands: OperandShapes,
+}
+
+/// Formulas of several nodes. The value of the last is the result.
+#[derive(Clone, Debug)]
+pub struct FusedFormulas {
+    /// The types of the inputs.
+    pub inputs: Vec<DType>,
+    /// In an order in which they can be computed.
+    pub steps: Vec<FormulaStep>,
+}
+
+/// One formula of several.
+#[derive(Clone, Debug)]
+pub struct FormulaStep {
+    /// The formula.
+    pub formula: String,
+    /// The type of its value.
+    pub output: DType,
+    /// What it takes as `x`, `y` and so on.
+    pub operands: Vec<FormulaOperand>,
+}
+
+/// An operand of a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormulaOperand {
+    /// Input number `i`.
+    Input(usize),
+    /// The value of formula number `i`.
+    Step(usize),
+}
+
+impl FusedFormulas {
+    /// The type of the result.
+    pub fn output(&self) -> Result<DType> {
+        let last = self.steps.last();
+        last.map(|step| step.output).ok_or_else(|| err!(Internal, "formulas without a result"))
+    }
+}
+
+/// The kernel of fused formulas: takes the inputs and returns the result. It leaves the inputs and
+/// returns `None` if their shapes are unusual.
+pub type FusedOnGpu =
+    Box<dyn Fn(&Arc<dyn Gpu>, &mut Vec<Tensor>) -> Result<Option<Tensor>> + Send + Sync>;
+
+/// Makes the kernel of fused formulas.
+pub type GpuFuser = fn(&FusedFormulas) -> Result<FusedOnGpu>;
 
 impl GpuSupport {
     /// Whether it is for nodes with these attributes.

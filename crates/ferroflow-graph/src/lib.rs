@@ -28,7 +28,10 @@ pub use block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
 pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, FunctionLibrary, SYMBOLIC_GRADIENT};
-pub use gpu_support::{GpuPorts, GpuSupport, GpuTypes};
+pub use gpu_support::{
+    FormulaOperand, FormulaStep, FusedFormulas, FusedOnGpu, GpuFormula, GpuFuser, GpuPorts,
+    GpuSupport, GpuTypes,
+};
 pub use gradient::{
     EndpointGradient, EndpointSlices, GradientFn, GradientOptions, GradientScope, OpGradient, Term,
     gradients, is_differentiable,

@@ -30,7 +30,7 @@ pub use cost::{CostModel, LinkCost, MeasuredCosts};
 pub use cse::merge_common;
 pub use ends::transfer_ends;
 pub use fold::{EvaluateFn, fold};
-pub use fuse::{fuse_elementwise, fuse_epilogues};
+pub use fuse::{fuse_elementwise, fuse_epilogues, fuse_on_gpus};
 pub use identity::remove_identities;
 pub use infer::infer;
 pub(crate) use infer::{constant, node_shapes};
@@ -93,7 +93,7 @@ impl Default for Rewrites {
     }
 }
 
-/// Runs the wanted passes that make a step cheaper, in order. The last two make nodes whose ops
+/// Runs the wanted passes that make a step cheaper, in order. The last ones make nodes whose ops
 /// exist only in memory and not in a GraphDef, so this runs on the task that compiles the step.
 pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate: EvaluateFn<'_>) {
     // Before folding, which computes the casts of constants.
@@ -121,5 +121,6 @@ pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate
         // Before element-wise fusion, which would take the bias and the activation.
         fuse_epilogues(step);
         fuse_elementwise(step);
+        fuse_on_gpus(step, catalog);
     }
 }

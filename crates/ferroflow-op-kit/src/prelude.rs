@@ -3,6 +3,7 @@
 pub use crate::{
     binary_gradients,
     dispatch::unsupported,
+    gpu::elementwise::OnGpuByFormula,
     num::{Float, Num, Real},
     per_dtype, per_width, unary_gradients,
 };
@@ -12,7 +13,7 @@ pub use ferroflow_core::{
     Resources, Result, Shape, StoredVariable, Tensor, Value, Within, bail, bf16, ensure, err, f16,
 };
 pub use ferroflow_graph::{
-    AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GradientScope,
-    KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
+    AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GpuFormula,
+    GradientScope, KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
 };
 pub use std::sync::Arc;

@@ -16,4 +16,5 @@ pub fn register(c: &mut Catalog) {
     ferroflow_ops_nn::register(c);
     ferroflow_ops_state::register(c);
     precision::register(c);
+    c.fuse_on_gpus_with(ferroflow_op_kit::gpu::elementwise::fused);
 }

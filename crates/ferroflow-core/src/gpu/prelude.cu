@@ -67,8 +67,12 @@ template <class T> struct Narrow {
 template <> struct Narrow<bf16> {
     static __device__ inline bf16 from(f32 x) {
         bf16 y;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+#else
         u32 bits = bits_of(x);
         y.bits = x != x ? (u16)((bits >> 16) | 64) : (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
         return y;
     }
 };

@@ -10,6 +10,7 @@ mod elementwise;
 mod epilogue;
 mod finish;
 mod kernel;
+mod on_gpu;
 mod originals;
 mod program;
 mod repeat;
@@ -17,6 +18,7 @@ mod timely;
 
 pub use elementwise::fuse_elementwise;
 pub use epilogue::fuse_epilogues;
+pub use on_gpu::fuse_on_gpus;
 
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::block_kernel::AnyBlockKernel;

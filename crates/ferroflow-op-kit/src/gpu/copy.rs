@@ -7,7 +7,7 @@ use crate::prelude::*;
 use ferroflow_core::{Gpu, Launch, LaunchArg};
 
 const BODY: &str = r#"
-struct Pair { u64 a, b; };
+struct alignas(16) Pair { u64 a, b; };
 extern "C" __global__ void walk_copy(i64 n, Walk<2> walk, const Word *from, Word *to) {
     for (i64 i = thread_number(); i < n; i += thread_count()) {
         i64 at[2];
@@ -22,7 +22,7 @@ extern "C" __global__ void fill(i64 n, const Word *value, Word *to) {
 "#;
 
 const GATHER: &str = r#"
-struct Pair { u64 a, b; };
+struct alignas(16) Pair { u64 a, b; };
 extern "C" __global__ void gather(i64 n, i64 outer, i64 rows, i64 inner, i64 picks,
                                   const Word *params, const Index *indices, Word *out) {
     for (i64 i = thread_number(); i < n; i += thread_count()) {
@@ -68,7 +68,7 @@ pub fn gather(params: &Tensor, indices: &Tensor, sizes: GatherSizes, out: &Tenso
 }
 
 const GATHER_ND: &str = r#"
-struct Pair { u64 a, b; };
+struct alignas(16) Pair { u64 a, b; };
 struct Tuple { i64 depth; i64 dims[8]; };
 extern "C" __global__ void gather_nd(i64 n, Tuple tuple, i64 inner, const Word *params,
                                      const Index *indices, Word *out) {
@@ -122,15 +122,39 @@ pub fn copy(src: &Tensor, from: isize, dst: &Tensor, to: isize, loops: &[CopyLoo
         Ok(t.device_address()?.wrapping_add_signed((first * size as isize) as i64))
     };
     let (from, to) = (at(src, from)?, at(dst, to)?);
-    let n: usize = loops.iter().map(|l| l.0).product();
     if let [] | [(_, 1, 1)] = loops {
+        let n: usize = loops.iter().map(|l| l.0).product();
         return gpu.copy(from, to, n * size);
     }
+    let wide = wider(loops, size, from | to);
+    let loops = wide.as_ref().map_or(loops, |(_, loops)| loops);
+    let n: usize = loops.iter().map(|l| l.0).product();
     let dims: Vec<usize> = loops.iter().map(|l| l.0).collect();
     let strides = |side: fn(&CopyLoop) -> isize| loops.iter().map(|l| side(l) as i64).collect();
     let walk = Walk::new(&dims, &[strides(|l| l.1), strides(|l| l.2)])?;
     let args = [length(n), walk.arg(), LaunchArg::Address(from), LaunchArg::Address(to)];
-    launch(gpu.as_ref(), src.dtype(), "walk_copy", n, &args)
+    let dtype = wide.map_or(src.dtype(), |(dtype, _)| dtype);
+    launch(gpu.as_ref(), dtype, "walk_copy", n, &args)
+}
+
+/// The same copy in elements of a wider type, if rows of the source are rows of the destination.
+/// `addresses` has the bits of both addresses, `size` is that of an element.
+fn wider(loops: &[CopyLoop], size: usize, addresses: u64) -> Option<(DType, Vec<CopyLoop>)> {
+    let (&(inner, 1, 1), outer) = loops.split_last()? else { return None };
+    let types = [DType::Complex128, DType::Complex64, DType::Float, DType::Half];
+    types.into_iter().find_map(|dtype| {
+        let wide = dtype.size()?;
+        let by = (wide / size) as isize;
+        let is_whole = |step: isize| step % by == 0;
+        let fits = wide > size
+            && addresses.is_multiple_of(wide as u64)
+            && is_whole(inner as isize)
+            && outer.iter().all(|l| is_whole(l.1) && is_whole(l.2));
+        fits.then(|| {
+            let outer = outer.iter().map(|l| (l.0, l.1 / by, l.2 / by));
+            (dtype, outer.chain([(inner / by as usize, 1, 1)]).collect())
+        })
+    })
 }
 
 /// Sets every element of `t` to the one element of `value`, which may be in host memory.

@@ -1,16 +1,55 @@
-//! Kernels that apply a formula to each element, with broadcasting.
+//! Kernels that apply formulas to each element, with broadcasting. A kernel may have several
+//! formulas, each of which takes the values of those before it: nodes that were fused.
 
 use super::walk::{self, Walk};
-use super::{GpuKernel, address, c_type, length};
+use super::{GpuKernel, GpuTypes, address, c_type, length};
 use crate::prelude::*;
 use ferroflow_core::{Gpu, LaunchArg};
+use ferroflow_graph::{
+    FormulaOperand, FormulaStep, FusedFormulas, FusedOnGpu, GpuFormula, OpBuilder, OperandShapes,
+};
 use std::fmt::Write;
 
 /// The names of operands in formulas.
 const NAMES: [&str; 6] = ["x", "y", "z", "w", "u", "v"];
+/// Bytes that a thread reads or writes at once.
+const PACK_BYTES: usize = 16;
+/// Threads of a block of the kernel that takes rows.
+const ROW_BLOCK: usize = 256;
+/// Blocks that keep a GPU busy.
+const MANY_BLOCKS: usize = 4096;
 
-/// A formula of all inputs, which broadcast, for output 0. The node says the dtypes. The inputs are
-/// `x`, `y`, `z`, `w`, `u` and `v`, and `W` is the type in which `x` is computed.
+/// Declares GPU kernels by formulas of an op's inputs: `x`, `y`, `z`, `w`, `u` and `v`. `W` is the
+/// type in which `x` is computed, `Out` that of the output.
+pub trait OnGpuByFormula: Sized {
+    /// A formula of all inputs, which broadcast, for output 0.
+    fn gpu_elementwise(self, types: GpuTypes, formula: &'static str) -> Self;
+
+    /// A formula of two inputs of one shape.
+    fn gpu_pair(self, types: GpuTypes, formula: &'static str) -> Self;
+}
+
+impl OnGpuByFormula for OpBuilder<'_> {
+    fn gpu_elementwise(self, types: GpuTypes, formula: &'static str) -> Self {
+        let operands = OperandShapes::Broadcast;
+        self.gpu(types, elementwise(formula)).gpu_formula(GpuFormula {
+            text: |_, given| Some(given),
+            given: formula,
+            operands,
+        })
+    }
+
+    fn gpu_pair(self, types: GpuTypes, formula: &'static str) -> Self {
+        let operands = OperandShapes::Alike;
+        self.gpu(types, pair(formula)).gpu_formula(GpuFormula {
+            text: |_, given| Some(given),
+            given: formula,
+            operands,
+        })
+    }
+}
+
+/// A formula of all inputs, which broadcast, for output 0. The node says the dtypes.
 pub fn elementwise(
     formula: &'static str,
 ) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync {
@@ -18,7 +57,7 @@ pub fn elementwise(
 }
 
 /// A formula of two inputs of one shape.
-pub fn pair(formula: &'static str) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync {
+fn pair(formula: &'static str) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync {
     move |init| {
         let kernel = Elementwise::new(init, formula.to_string())?;
         Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
@@ -36,12 +75,23 @@ pub fn pair(formula: &'static str) -> impl Fn(&KernelInit<'_>) -> Result<KernelB
     }
 }
 
+/// The kernel of fused nodes, for [`Catalog::fuse_on_gpus_with`].
+pub fn fused(formulas: &FusedFormulas) -> Result<FusedOnGpu> {
+    let kernel = Elementwise::of_formulas(formulas)?;
+    Ok(Box::new(move |gpu, inputs| kernel.run_if_simple(gpu, inputs)))
+}
+
 /// A kernel that computes one output from the elements of all inputs.
 pub struct Elementwise {
-    inputs: usize,
+    inputs: Vec<DType>,
     output: DType,
+    /// Elements that a thread reads at once, if they lie well.
+    pack: usize,
     /// All inputs have the shape of the output, or are scalars.
     direct: GpuKernel,
+    packed: GpuKernel,
+    /// Inputs have the rows of the output, one row or one column.
+    by_rows: GpuKernel,
     spread: GpuKernel,
 }
 
@@ -54,24 +104,32 @@ impl Elementwise {
 
     /// The kernel of `formula` for operands of these dtypes.
     pub fn of(
-        init: &KernelInit<'_>,
+        _: &KernelInit<'_>,
         inputs: &[DType],
         output: DType,
         formula: &str,
     ) -> Result<Elementwise> {
-        let text: Arc<str> = text(inputs, output, formula)?.into();
+        Elementwise::of_formulas(&single(inputs, output, formula))
+    }
+
+    fn of_formulas(formulas: &FusedFormulas) -> Result<Elementwise> {
+        let Texts { direct, by_rows, spread } = texts(formulas)?;
+        let direct: Arc<str> = direct.into();
         Ok(Elementwise {
-            inputs: inputs.len(),
-            output,
-            direct: GpuKernel::new(text.clone(), "direct").loaded(init)?,
-            spread: GpuKernel::new(text, "spread"),
+            inputs: formulas.inputs.clone(),
+            output: formulas.output()?,
+            pack: pack_of(formulas)?,
+            direct: GpuKernel::new(direct.clone(), "direct"),
+            packed: GpuKernel::new(direct, "packed"),
+            by_rows: GpuKernel::new(by_rows, "by_rows"),
+            spread: GpuKernel::new(spread, "spread"),
         })
     }
 }
 
 impl Kernel for Elementwise {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        let inputs = (0..self.inputs).map(|i| ctx.take(i)).collect::<Result<Vec<_>>>()?;
+        let inputs = (0..self.inputs.len()).map(|i| ctx.take(i)).collect::<Result<Vec<_>>>()?;
         let out = self.run(ctx.gpu()?, inputs)?;
         ctx.set(0, out)
     }
@@ -95,25 +153,102 @@ impl Elementwise {
         Ok(out)
     }
 
+    /// The result, if all operands broadcast to the shape of the largest.
+    fn run_if_simple(
+        &self,
+        gpu: &Arc<dyn Gpu>,
+        inputs: &mut Vec<Tensor>,
+    ) -> Result<Option<Tensor>> {
+        let largest = inputs.iter().max_by_key(|t| t.elements());
+        let Some(shape) = largest.map(|t| t.shape().clone()) else { return Ok(None) };
+        let fits = |t: &Tensor| match broadcast(&shape, t.shape()) {
+            Ok(both) => both == shape,
+            Err(_) => false,
+        };
+        if !inputs.iter().all(fits) {
+            return Ok(None);
+        }
+        self.run(gpu, std::mem::take(inputs)).map(Some)
+    }
+
     /// Writes the result for these operands to `out`, which has their common shape. It may be one
     /// of them.
     pub fn run_into(&self, gpu: &Arc<dyn Gpu>, inputs: &[&Tensor], out: &Tensor) -> Result<()> {
         let (shape, n) = (out.shape(), out.elements());
-        let is_direct = inputs.iter().all(|t| t.shape() == shape || t.elements() == 1);
-        let mut args = vec![length(n)];
-        if !is_direct {
-            let shapes: Vec<&Shape> = inputs.iter().map(|t| t.shape()).collect();
-            args.push(Walk::broadcast(shape, &shapes)?.arg());
+        if n == 0 {
+            return Ok(());
         }
+        let is_direct = inputs.iter().all(|t| t.shape() == shape || t.elements() == 1);
+        if is_direct {
+            let mut args = Vec::with_capacity(2 * inputs.len() + 2);
+            args.push(length(n));
+            let mut is_packed = n >= self.pack && self.is_aligned(out)?;
+            for input in inputs {
+                let is_whole = input.shape() == shape;
+                is_packed = is_packed && (!is_whole || self.is_aligned(input)?);
+                args.push(address(input)?);
+                args.push(LaunchArg::I64(i64::from(is_whole)));
+            }
+            args.push(address(out)?);
+            return match is_packed {
+                true => self.packed.over(gpu.as_ref(), n.div_ceil(self.pack), &args),
+                false => self.direct.over(gpu.as_ref(), n, &args),
+            };
+        }
+        let shapes: Vec<&Shape> = inputs.iter().map(|t| t.shape()).collect();
+        let walk = Walk::broadcast(shape, &shapes)?;
+        if self.run_by_rows(gpu, inputs, &walk, out)? {
+            return Ok(());
+        }
+        let mut args = vec![length(n), walk.arg()];
         for input in inputs {
             args.push(address(input)?);
-            if is_direct {
-                args.push(LaunchArg::I64(i64::from(input.shape() == shape)));
-            }
         }
         args.push(address(out)?);
-        let kernel = if is_direct { &self.direct } else { &self.spread };
-        kernel.over(gpu.as_ref(), n, &args)
+        self.spread.over(gpu.as_ref(), n, &args)
+    }
+
+    /// Runs the kernel for matrices, if the operands are rows, columns and whole matrices that can
+    /// be read in packs.
+    fn run_by_rows(
+        &self,
+        gpu: &Arc<dyn Gpu>,
+        inputs: &[&Tensor],
+        walk: &Walk,
+        out: &Tensor,
+    ) -> Result<bool> {
+        let &[rows, cols] = walk.dims() else { return Ok(false) };
+        let mut args = Vec::with_capacity(3 * inputs.len() + 3);
+        args.extend([length(rows), length(cols)]);
+        let mut fits = cols.is_multiple_of(self.pack) && self.is_aligned(out)?;
+        for (k, input) in inputs.iter().enumerate() {
+            let &[row, col] = walk.strides(k) else { return Ok(false) };
+            fits = fits
+                && match col {
+                    0 => true,
+                    1 => row % self.pack as i64 == 0 && self.is_aligned(input)?,
+                    _ => false,
+                };
+            args.extend([address(input)?, LaunchArg::I64(row), LaunchArg::I64(col)]);
+        }
+        if !fits {
+            return Ok(false);
+        }
+        args.push(address(out)?);
+        let packs = cols / self.pack;
+        let wide = packs.next_power_of_two().min(ROW_BLOCK);
+        let high = ROW_BLOCK / wide;
+        let across = packs.div_ceil(wide);
+        let down = rows.div_ceil(high).min((MANY_BLOCKS / across).max(1));
+        let (grid, block) = ([across as u32, down as u32, 1], [wide as u32, high as u32, 1]);
+        self.by_rows.blocks(gpu.as_ref(), grid, block, &args)?;
+        Ok(true)
+    }
+
+    /// Whether packs of a tensor that begin at its start can be read at once.
+    fn is_aligned(&self, t: &Tensor) -> Result<bool> {
+        let bytes = t.dtype().size().unwrap_or(PACK_BYTES) * self.pack;
+        Ok(t.device_address()?.is_multiple_of(bytes as u64))
     }
 }
 
@@ -125,42 +260,136 @@ fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
     both.ok_or_else(|| err!(InvalidArgument, "Incompatible shapes: {a} vs. {b}"))
 }
 
-/// The text of a formula's kernels.
-pub fn text(inputs: &[DType], output: DType, formula: &str) -> Result<String> {
-    ensure!(
-        (1..=NAMES.len()).contains(&inputs.len()),
-        Internal,
-        "a formula of {} operands",
-        inputs.len()
-    );
-    let types = inputs.iter().map(|t| c_type(*t)).collect::<Result<Vec<_>>>()?;
-    let named = || types.iter().zip(NAMES);
-    let (out, n) = (c_type(output)?, inputs.len());
-    let list = |part: &dyn Fn(&str, &str) -> String| {
-        named().map(|(t, name)| part(t, name)).collect::<Vec<_>>().join(", ")
+/// One formula of all inputs.
+fn single(inputs: &[DType], output: DType, formula: &str) -> FusedFormulas {
+    let operands = (0..inputs.len()).map(FormulaOperand::Input).collect();
+    let step = FormulaStep { formula: formula.to_string(), output, operands };
+    FusedFormulas { inputs: inputs.to_vec(), steps: vec![step] }
+}
+
+/// Elements of a pack: 16 bytes of the narrowest type that has at least 2.
+fn pack_of(formulas: &FusedFormulas) -> Result<usize> {
+    let types = formulas.inputs.iter().copied().chain([formulas.output()?]);
+    let narrowest = types.filter_map(DType::size).min().unwrap_or(PACK_BYTES);
+    Ok(PACK_BYTES / narrowest.clamp(2, PACK_BYTES))
+}
+
+/// The texts of the kernels. They are compiled apart, because a node uses one or two of them.
+struct Texts {
+    direct: String,
+    by_rows: String,
+    spread: String,
+}
+
+/// The texts of the kernels of formulas.
+fn texts(formulas: &FusedFormulas) -> Result<Texts> {
+    let head = head(formulas)?;
+    let types = formulas.inputs.iter().map(|t| c_type(*t)).collect::<Result<Vec<_>>>()?;
+    let n = types.len();
+    let list = |part: &dyn Fn(usize, &str) -> String| {
+        types.iter().enumerate().map(|(k, t)| part(k, t)).collect::<Vec<_>>().join(", ")
     };
-    let values = list(&|t, name| format!("{t} {name}_"));
-    let mut text = walk::TEXT.to_string();
-    let _ = writeln!(text, "typedef {out} Out;\ntypedef WideOf<{}>::type W;", types[0]);
-    let _ = writeln!(text, "__device__ inline Out element({values}) {{");
-    for (t, name) in named() {
-        let _ = writeln!(text, "    WideOf<{t}>::type {name} = wide({name}_);");
-    }
-    let _ = writeln!(text, "    return Narrow<Out>::from({formula});\n}}");
-    let direct = list(&|t, name| format!("const {t} *{name}, i64 {name}_step"));
-    let at = list(&|_, name| format!("{name}[i * {name}_step]"));
-    let _ = writeln!(
-        text,
-        "extern \"C\" __global__ void direct(i64 n, {direct}, Out *out) {{\n    \
-         for (i64 i = thread_number(); i < n; i += thread_count()) out[i] = element({at});\n}}"
+    let each = |part: &dyn Fn(usize, &str) -> String| {
+        types.iter().enumerate().map(|(k, t)| part(k, t)).collect::<String>()
+    };
+    let params = list(&|k, t| format!("const {t} *in{k}, i64 step{k}"));
+    let at = list(&|k, _| format!("in{k}[i * step{k}]"));
+    let lanes = list(&|k, _| format!("pack{k}.at[k]"));
+    let load =
+        each(&|k, t| format!("        Pack<{t}, P> pack{k} = load(in{k}, p * P, step{k});\n"));
+    let store = format!(
+        "        Pack<Result, P> out_pack;\n#pragma unroll\n        \
+         for (int k = 0; k < P; k++) out_pack.at[k] = element({lanes});\n"
     );
-    let spread = list(&|t, name| format!("const {t} *{name}"));
-    let found = (0..n).map(|k| format!("{}[at[{k}]]", NAMES[k])).collect::<Vec<_>>().join(", ");
-    let _ = writeln!(
-        text,
-        "extern \"C\" __global__ void spread(i64 n, Walk<{n}> walk, {spread}, Out *out) {{\n    \
+    let direct = format!(
+        "{head}\
+         extern \"C\" __global__ void direct(i64 n, {params}, Result *out) {{\n    \
+         for (i64 i = thread_number(); i < n; i += thread_count()) out[i] = element({at});\n}}\n\
+         extern \"C\" __global__ void packed(i64 n, {params}, Result *out) {{\n    \
+         i64 packs = n / P;\n    \
+         for (i64 p = thread_number(); p < packs; p += thread_count()) {{\n{load}{store}        \
+         *(Pack<Result, P> *)(out + p * P) = out_pack;\n    }}\n    \
+         i64 i = packs * P + thread_number();\n    if (i < n) out[i] = element({at});\n}}\n"
+    );
+    let params = list(&|k, t| format!("const {t} *in{k}, i64 row{k}, i64 col{k}"));
+    let load = each(&|k, t| {
+        format!("        Pack<{t}, P> pack{k} = load(in{k} + r * row{k}, c, col{k});\n")
+    });
+    let by_rows = format!(
+        "{head}\
+         extern \"C\" __global__ void by_rows(i64 rows, i64 cols, {params}, Result *out) {{\n    \
+         i64 c = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * P;\n    \
+         if (c >= cols) return;\n    \
+         i64 r = (i64)blockIdx.y * blockDim.y + threadIdx.y;\n    \
+         for (; r < rows; r += (i64)gridDim.y * blockDim.y) {{\n{load}{store}        \
+         *(Pack<Result, P> *)(out + r * cols + c) = out_pack;\n    }}\n}}\n"
+    );
+    let params = list(&|k, t| format!("const {t} *in{k}"));
+    let found = list(&|k, _| format!("in{k}[at[{k}]]"));
+    let spread = format!(
+        "{}{head}\
+         extern \"C\" __global__ void spread(i64 n, Walk<{n}> walk, {params}, Result *out) {{\n    \
          for (i64 i = thread_number(); i < n; i += thread_count()) {{\n        \
-         i64 at[{n}];\n        walk.find(i, at);\n        out[i] = element({found});\n    }}\n}}"
+         i64 at[{n}];\n        walk.find(i, at);\n        out[i] = element({found});\n    }}\n}}\n",
+        walk::TEXT
     );
+    Ok(Texts { direct, by_rows, spread })
+}
+
+/// A function for each formula, `element` with all of them, and how packs are read.
+fn head(formulas: &FusedFormulas) -> Result<String> {
+    let inputs = formulas.inputs.iter().map(|t| c_type(*t)).collect::<Result<Vec<_>>>()?;
+    let steps = formulas.steps.iter().map(|s| c_type(s.output)).collect::<Result<Vec<_>>>()?;
+    let mut text = format!("const int P = {};\n", pack_of(formulas)?);
+    for (i, step) in formulas.steps.iter().enumerate() {
+        let n = step.operands.len();
+        ensure!((1..=NAMES.len()).contains(&n), Internal, "a formula of {n} operands");
+        let types: Vec<&str> = step
+            .operands
+            .iter()
+            .map(|operand| match *operand {
+                FormulaOperand::Input(k) => inputs[k],
+                FormulaOperand::Step(k) => steps[k],
+            })
+            .collect();
+        let named = || types.iter().zip(NAMES);
+        let params = named().map(|(t, name)| format!("{t} {name}_")).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "__device__ inline {} step{i}({params}) {{", steps[i]);
+        let _ = writeln!(
+            text,
+            "    typedef {} Out;\n    typedef WideOf<{}>::type W;",
+            steps[i], types[0]
+        );
+        for (t, name) in named() {
+            let _ = writeln!(text, "    WideOf<{t}>::type {name} = wide({name}_);");
+        }
+        let _ = writeln!(text, "    return Narrow<Out>::from({});\n}}", step.formula);
+    }
+    let params = inputs.iter().enumerate().map(|(k, t)| format!("{t} a{k}")).collect::<Vec<_>>();
+    let result = steps.last().copied().unwrap_or("f32");
+    let _ = writeln!(text, "typedef {result} Result;");
+    let _ = writeln!(text, "__device__ inline Result element({}) {{", params.join(", "));
+    for (i, step) in formulas.steps.iter().enumerate() {
+        let operands = step.operands.iter().map(|operand| match operand {
+            FormulaOperand::Input(k) => format!("a{k}"),
+            FormulaOperand::Step(k) => format!("s{k}"),
+        });
+        let operands = operands.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "    {} s{i} = step{i}({operands});", steps[i]);
+    }
+    let _ = writeln!(text, "    return s{};\n}}", steps.len().saturating_sub(1));
+    text.push_str(LOAD);
     Ok(text)
 }
+
+const LOAD: &str = r"
+// P elements, or one element P times.
+template <class T> __device__ inline Pack<T, P> load(const T *from, i64 at, i64 step) {
+    if (step) return *(const Pack<T, P> *)(from + at);
+    Pack<T, P> same;
+    T x = *from;
+#pragma unroll
+    for (int k = 0; k < P; k++) same.at[k] = x;
+    return same;
+}
+";

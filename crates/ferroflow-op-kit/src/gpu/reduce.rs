@@ -34,6 +34,13 @@ const LANES: u32 = 8;
 const LARGE: usize = 1 << 17;
 /// Blocks that keep a GPU busy.
 const MANY_BLOCKS: usize = 1024;
+/// Bytes that a thread reads at once.
+const PACK_BYTES: usize = 16;
+/// The longest row of many that a warp reduces, and the warps of a block.
+const WARP_ROW: usize = 1 << 13;
+const WARPS: u32 = 8;
+/// The most matrices whose columns one launch reduces.
+const MOST_MATRICES: usize = 65_535;
 /// Elements of a row that are worth a block of their own.
 const ROW_PART: usize = 1 << 12;
 /// The most parts of a column.
@@ -46,6 +53,7 @@ pub struct FoldKernels {
     /// The type of partial results.
     acc: DType,
     rows: GpuKernel,
+    warp_rows: GpuKernel,
     row_parts: GpuKernel,
     short_rows: GpuKernel,
     columns: GpuKernel,
@@ -66,7 +74,7 @@ impl FoldKernels {
              __device__ inline Acc join(Acc a, Acc b) {{ return {join}; }}\n\
              __device__ inline Out finish(Acc a, i64 count) {{ return Narrow<Out>::from({finish}); }}\n"
         );
-        let pack = 16 / dtype.size().unwrap_or(16).clamp(2, 16);
+        let pack = PACK_BYTES / dtype.size().unwrap_or(PACK_BYTES).clamp(2, PACK_BYTES);
         let head = format!("{head}const int PACK = {pack};\n");
         let text: Arc<str> = format!("{}{head}{BODY}", walk::TEXT).into();
         // Accumulators have at most 8 bytes.
@@ -77,6 +85,7 @@ impl FoldKernels {
             packed_parts: GpuKernel::new(text.clone(), "packed_parts"),
             joined_parts: GpuKernel::new(text.clone(), "joined_parts"),
             rows: GpuKernel::new(text.clone(), "rows"),
+            warp_rows: GpuKernel::new(text.clone(), "warp_rows"),
             row_parts: GpuKernel::new(text.clone(), "row_parts"),
             short_rows: GpuKernel::new(text.clone(), "short_rows"),
             columns: GpuKernel::new(text, "columns"),
@@ -111,10 +120,35 @@ impl FoldKernels {
         if is_columns && count * n >= LARGE && count >= 256 {
             return self.columns_in_parts(ctx, x, count, to);
         }
-        if is_columns {
+        let blocks_of_columns =
+            match (kept.dims(), kept.strides(0), folded.dims(), folded.strides(0)) {
+                _ if is_columns => Some((1, n)),
+                // The same for each of `outer` matrices that lie one behind the other.
+                (&[outer, n], &[between, 1], &[_], &[row])
+                    if row == n as i64
+                        && between == (count * n) as i64
+                        && outer <= MOST_MATRICES =>
+                {
+                    Some((outer, n))
+                }
+                _ => None,
+            };
+        if let Some((outer, n)) = blocks_of_columns {
             let args = [length(count), length(n), address(x)?, address(&to)?];
-            let grid = [(n as u32).div_ceil(COLUMNS), 1, 1];
+            let grid = [(n as u32).div_ceil(COLUMNS), outer as u32, 1];
             self.columns.blocks(gpu.as_ref(), grid, [COLUMNS, LANES, 1], &args)?;
+            return Ok(to);
+        }
+        let lie_together = matches!(
+            (kept.dims(), kept.strides(0), folded.dims(), folded.strides(0)),
+            ([_], &[between], [_], [1]) if between == count as i64
+        );
+        let is_packed = count.is_multiple_of(self.pack)
+            && x.device_address()?.is_multiple_of(PACK_BYTES as u64);
+        if lie_together && is_packed && n >= MANY_BLOCKS && count <= WARP_ROW {
+            let args = [length(n), length(count), address(x)?, address(&to)?];
+            let grid = [(n as u32).div_ceil(WARPS), 1, 1];
+            self.warp_rows.blocks(gpu.as_ref(), grid, [WARPS * 32, 1, 1], &args)?;
             return Ok(to);
         }
         let row_parts = (MANY_BLOCKS / n.max(1)).min(count / ROW_PART);
@@ -221,6 +255,23 @@ extern "C" __global__ void rows(i64 n, Walk<1> kept, i64 count, Walk<1> folded, 
     }
 }
 
+// Rows that lie together and are read in packs: a warp to a row.
+extern "C" __global__ void warp_rows(i64 n, i64 count, const T *x, Out *out) {
+    i64 row = (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    Acc acc = start();
+    if (row < n) {
+        for (i64 j = (i64)(threadIdx.x % 32) * PACK; j < count; j += 32 * PACK) {
+            Pack<T, PACK> pack = *(const Pack<T, PACK> *)(x + row * count + j);
+            Acc part = start();
+#pragma unroll
+            for (int k = 0; k < PACK; k++) part = join(part, lift(pack.at[k]));
+            acc = join(acc, part);
+        }
+    }
+    for (int mask = 16; mask > 0; mask /= 2) acc = join(acc, exchanged(acc, mask));
+    if (row < n && threadIdx.x % 32 == 0) out[row] = finish(acc, count);
+}
+
 // Parts of few long rows: block x has every gridDim.x-th group of 256 elements of row y.
 extern "C" __global__ void row_parts(
     i64 n, Walk<1> kept, i64 count, Walk<1> folded, const T *x, Acc *out) {
@@ -245,9 +296,12 @@ extern "C" __global__ void short_rows(i64 n, Walk<1> kept, i64 count, Walk<1> fo
     }
 }
 
-// The leading dimension is reduced: 32 columns to a block, 8 threads to a column.
+// The leading dimension is reduced: 32 columns to a block, 8 threads to a column. Block y has
+// matrix y.
 extern "C" __global__ void columns(i64 count, i64 n, const T *x, Out *out) {
     __shared__ Acc parts[8][32];
+    x += (i64)blockIdx.y * count * n;
+    out += (i64)blockIdx.y * n;
     i64 column = (i64)blockIdx.x * 32 + threadIdx.x;
     Acc acc = start(), part = start();
     int n_part = 0;

@@ -199,14 +199,18 @@ struct DeviceFold {
     /// The type of accumulators.
     acc: &'static str,
     text: FoldText,
+    /// Whether the result of one element is that element.
+    keeps_one: bool,
 }
 
-const SUM: DeviceFold = DeviceFold { types: gpu::REAL, acc: "SumOf<T>::type", text: FoldText::SUM };
+const SUM: DeviceFold =
+    DeviceFold { types: gpu::REAL, acc: "SumOf<T>::type", text: FoldText::SUM, keeps_one: true };
 const MEAN: DeviceFold =
     DeviceFold { text: FoldText { finish: "a / (Acc)count", ..FoldText::SUM }, ..FLOAT_SUM };
 const FLOAT_SUM: DeviceFold = DeviceFold { types: gpu::FLOAT, ..SUM };
 const NORM: DeviceFold = DeviceFold {
     text: FoldText { lift: "x * x", finish: "sqrt(a)", ..FoldText::SUM },
+    keeps_one: false,
     ..FLOAT_SUM
 };
 const PROD: DeviceFold =
@@ -223,6 +227,7 @@ const ALL: DeviceFold = DeviceFold {
     types: &[],
     acc: "bool",
     text: FoldText { start: "true", join: "a && b", ..FoldText::SUM },
+    keeps_one: true,
 };
 const ANY: DeviceFold =
     DeviceFold { text: FoldText { start: "false", join: "a || b", ..FoldText::SUM }, ..ALL };
@@ -235,6 +240,11 @@ fn on_device(init: &KernelInit<'_>, fold: DeviceFold) -> Result<KernelBox> {
         let x = ctx.input(0)?;
         let reduced = reduced_dims(x.rank(), &axes)?;
         let shape = reduced_shape(x.shape(), &reduced, keep_dims);
+        if fold.keeps_one && shape.elements() == x.elements() {
+            // Each result is one element.
+            let same = ctx.take(0)?.into_shape(shape)?;
+            return ctx.set(0, same);
+        }
         let out = kernels.run(ctx, x, &reduced, dtype, shape)?;
         ctx.set(0, out)
     }))

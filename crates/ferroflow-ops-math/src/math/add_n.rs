@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use ferroflow_core::Variant;
+use ferroflow_graph::OperandShapes;
 use ferroflow_op_kit::gpu::{self, elementwise::Elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 
@@ -105,6 +106,22 @@ fn add_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// Sums of a few are element-wise. Each is rounded.
+const SUM: GpuFormula = GpuFormula {
+    text: |attrs, _| {
+        Some(match attrs.int("N").ok()? {
+            2 => "x + y",
+            3 => "rounded<Out>(x + y) + z",
+            4 => "rounded<Out>(rounded<Out>(x + y) + z) + w",
+            5 => "rounded<Out>(rounded<Out>(rounded<Out>(x + y) + z) + w) + u",
+            6 => "rounded<Out>(rounded<Out>(rounded<Out>(rounded<Out>(x + y) + z) + w) + u) + v",
+            _ => return None,
+        })
+    },
+    given: "",
+    operands: OperandShapes::Alike,
+};
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("AddN")
         .doc("Element-wise sum of tensors of one shape.")
@@ -116,6 +133,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .aggregate()
         .shape(shape::merged_inputs)
         .gpu(gpu::REAL, add_on_device)
+        .gpu_formula(SUM)
         .cpu(make);
     c.op("AccumulateNV2")
         .doc("Element-wise sum of tensors of one shape.")
@@ -131,6 +149,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![merged[0].merge(&c.attrs.shape("shape")?)?])
         })
         .gpu(gpu::REAL, add_on_device)
+        .gpu_formula(SUM)
         .cpu(per_dtype!(NUMBER, T => add_n::<T>));
     for op in ["AddN", "AccumulateNV2"] {
         c.gradient(op, |g, dy| Ok(vec![dy[0]; g.num_inputs()]));

@@ -3,7 +3,7 @@
 use super::blocks;
 use super::elementwise::{binary, binary_in, unary};
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::vector::{Binary, Unary};
 
 /// Formulas of one argument over a trait's methods: `Name: Trait, |x| formula;`.
@@ -136,7 +136,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, int8, int16, int32, int64}")
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Abs>)
-        .gpu(gpu::REAL, elementwise("magnitude(x)"))
+        .gpu_elementwise(gpu::REAL, "magnitude(x)")
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16,
             Int32 i32, Int64 i64], T => unary::<Abs, T>()));
     let signed =
@@ -149,7 +149,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .involution()
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Neg>)
-        .gpu(gpu::REAL, elementwise("-x"))
+        .gpu_elementwise(gpu::REAL, "-x")
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16,
             Int32 i32, Int64 i64, Complex64 Complex32, Complex128 Complex64], T => unary::<Neg, T>()));
     c.op("Sign")
@@ -159,7 +159,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(signed)
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Sign>)
-        .gpu(gpu::REAL, elementwise("x > W(0) ? W(1) : x < W(0) ? W(-1) : x"))
+        .gpu_elementwise(gpu::REAL, "x > W(0) ? W(1) : x < W(0) ? W(-1) : x")
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int8 i8, Int16 i16,
             Int32 i32, Int64 i64, Complex64 Complex32, Complex128 Complex64], T => unary::<Sign, T>()));
     c.op("Square")
@@ -169,7 +169,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Square>)
-        .gpu(gpu::REAL, elementwise("x * x"))
+        .gpu_elementwise(gpu::REAL, "x * x")
         .cpu(per_dtype!(NUMBER, T => unary::<Square, T>()));
     c.op("Add")
         .doc("Element-wise `x + y`; strings are joined.")
@@ -179,7 +179,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}")
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Add>)
-        .gpu(gpu::REAL, elementwise("x + y"))
+        .gpu_elementwise(gpu::REAL, "x + y")
         .cpu(add);
     c.op("AddV2")
         .doc("Element-wise `x + y`.")
@@ -191,7 +191,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .aggregate()
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Add>)
-        .gpu(gpu::REAL, elementwise("x + y"))
+        .gpu_elementwise(gpu::REAL, "x + y")
         .cpu(add);
     c.op("Sub")
         .doc("Element-wise `x - y`.")
@@ -201,7 +201,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, uint32, uint64}")
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Sub>)
-        .gpu(gpu::REAL, elementwise("x - y"))
+        .gpu_elementwise(gpu::REAL, "x - y")
         .cpu(per_dtype!(NUMBER, T => binary::<Sub, T>()));
     c.op("Mul")
         .doc("Element-wise `x * y`.")
@@ -212,7 +212,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .commutative()
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Mul>)
-        .gpu(gpu::REAL, elementwise("x * y"))
+        .gpu_elementwise(gpu::REAL, "x * y")
         .cpu(per_dtype!(NUMBER, T => binary::<Mul, T>()));
     c.op("MulNoNan")
         .doc("Element-wise `x * y`, which is 0 where `y` is, whatever `x`.")
@@ -222,7 +222,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, complex64, complex128}")
         .shape(shape::broadcast)
         .blocks(blocks::binary::<MulNoNan>)
-        .gpu(gpu::FLOAT, elementwise("y == W(0) ? W(0) : x * y"))
+        .gpu_elementwise(gpu::FLOAT, "y == W(0) ? W(0) : x * y")
         .cpu(per_dtype!(FLOAT_COMPLEX, T => binary::<MulNoNan, T>()));
     c.op("Maximum")
         .doc("Element-wise larger of `x` and `y`; NaN where either is.")
@@ -232,7 +232,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: realnumbertype")
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Maximum>)
-        .gpu(gpu::REAL, elementwise("larger(x, y)"))
+        .gpu_elementwise(gpu::REAL, "larger(x, y)")
         .cpu(per_dtype!(REAL, T => binary::<Maximum, T>()));
     c.op("Minimum")
         .doc("Element-wise smaller of `x` and `y`; NaN where either is.")
@@ -242,7 +242,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: realnumbertype")
         .shape(shape::broadcast)
         .blocks(blocks::binary::<Minimum>)
-        .gpu(gpu::REAL, elementwise("smaller(x, y)"))
+        .gpu_elementwise(gpu::REAL, "smaller(x, y)")
         .cpu(per_dtype!(REAL, T => binary::<Minimum, T>()));
     c.op("SquaredDifference")
         .doc("Element-wise `conj(x - y) * (x - y)`.")
@@ -253,7 +253,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .commutative()
         .shape(shape::broadcast)
         .blocks(blocks::binary::<SquaredDifference>)
-        .gpu(gpu::REAL, elementwise("(x - y) * (x - y)"))
+        .gpu_elementwise(gpu::REAL, "(x - y) * (x - y)")
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32, Int64 i64,
             Complex64 Complex32, Complex128 Complex64], T => {
             binary_in::<SquaredDifference, <T as super::lanes::Lane>::Wide, T>()

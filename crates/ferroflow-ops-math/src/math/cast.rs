@@ -5,6 +5,7 @@
 //! their real part, `bool` through `uint8`.
 
 use crate::prelude::*;
+use ferroflow_graph::OperandShapes;
 use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 use half::slice::HalfFloatSliceExt;
@@ -293,10 +294,13 @@ fn is_cast_on_device(attrs: &Attrs) -> bool {
 }
 
 /// A float out of an integer's range becomes what the processor makes of it.
+fn cast_formula(attrs: &Attrs) -> Result<&'static str> {
+    let (from, to) = (attrs.dtype("SrcT")?, attrs.dtype("DstT")?);
+    Ok(if from.is_floating() && to.is_integer() { "whole<Out>(x)" } else { "x" })
+}
+
 fn cast_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let (from, to) = (init.dtype("SrcT")?, init.dtype("DstT")?);
-    let formula = if from.is_floating() && to.is_integer() { "whole<Out>(x)" } else { "x" };
-    elementwise(formula)(init)
+    elementwise(cast_formula(init)?)(init)
 }
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -310,6 +314,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::same_as_input)
         .gpu(&[("SrcT", gpu::COMPUTED), ("DstT", gpu::COMPUTED)], cast_on_device)
         .gpu_if(is_cast_on_device)
+        .gpu_formula(GpuFormula {
+            text: |attrs, _| cast_formula(attrs).ok(),
+            given: "",
+            operands: OperandShapes::Broadcast,
+        })
         .cpu(cast);
     c.gradient("Cast", |g, dy| {
         let from = g.input(0).dtype();

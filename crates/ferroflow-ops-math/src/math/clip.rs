@@ -1,7 +1,7 @@
 //! ClipByValue.
 
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::parallel::split_mut;
 
 /// `max(min(t, high), low)`: if the bounds are reversed, the lower one wins. NaN is kept.
@@ -66,7 +66,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: T")
         .attr("T: numbertype")
         .shape(shape::same_as_input)
-        .gpu(gpu::REAL, elementwise("smaller(x, z) < y ? y : smaller(x, z)"))
+        .gpu_elementwise(gpu::REAL, "smaller(x, z) < y ? y : smaller(x, z)")
         .cpu(make);
     c.gradient("ClipByValue", |g, dy| {
         let (x, low, high) = (g.input(0), g.input(1), g.input(2));

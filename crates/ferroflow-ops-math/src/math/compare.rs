@@ -3,10 +3,7 @@
 use super::broadcast::Broadcast;
 use super::elementwise::{compare, plan};
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{
-    self,
-    elementwise::{Elementwise, elementwise},
-};
+use ferroflow_op_kit::gpu::{self, elementwise::Elementwise};
 use ferroflow_op_kit::vector::Binary;
 
 /// Rows of `Name, |a, b| test` over ordered elements.
@@ -177,7 +174,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("z: bool")
             .attr("T: realnumbertype")
             .shape(shape::broadcast)
-            .gpu(gpu::REAL, elementwise(text))
+            .gpu_elementwise(gpu::REAL, text)
             .cpu(make);
     }
     let rows: [(&str, &str, &'static str, Make); 2] = [

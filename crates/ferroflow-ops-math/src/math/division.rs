@@ -4,7 +4,7 @@ use super::blocks;
 use super::elementwise::{BinaryKernel, binary, plan};
 use super::lanes::{Lane, Lanes};
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::vector::Binary;
 
 struct Div;
@@ -361,7 +361,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(attr)
             .shape(shape::broadcast)
             .blocks(blocks)
-            .gpu(gpu::FLOAT, elementwise(text))
+            .gpu_elementwise(gpu::FLOAT, text)
             .cpu(make);
     }
 

@@ -5,7 +5,7 @@ use super::complex;
 use super::elementwise::{map, unary, unary_in};
 use super::fast::Fast;
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::vector::Unary;
 
 /// Declares ops `y = f(x)` over floats and complex numbers.
@@ -47,7 +47,7 @@ macro_rules! float_tests {
             .output("y: bool")
             .attr(FLOAT)
             .shape(shape::same_as_input)
-            .gpu(gpu::FLOAT, elementwise($text))
+            .gpu_elementwise(gpu::FLOAT, $text)
             .cpu(per_dtype!(FLOAT, T => map::<Op, T, bool>()));
     })*};
     (@impl $op:ident, $test:ident, $($t:ty)*) => {$(
@@ -83,7 +83,7 @@ fn declare(
         .attr(attr)
         .shape(shape::same_as_input)
         .blocks(blocks)
-        .gpu(gpu::FLOAT, elementwise(text))
+        .gpu_elementwise(gpu::FLOAT, text)
         .cpu(make);
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(SIGNED)
         .shape(shape::same_as_input)
         .blocks(blocks::unary::<Round>)
-        .gpu(gpu::FLOAT, elementwise("rint(x)"))
+        .gpu_elementwise(gpu::FLOAT, "rint(x)")
         .cpu(round);
 
     unary_gradients! { c;

@@ -5,7 +5,7 @@ use super::broadcast::Broadcast;
 use super::elementwise::{BinaryKernel, binary};
 use super::lanes::Lanes;
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{self, elementwise::pair};
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::vector::Binary;
 
 /// Conjugates; reals are their own.
@@ -66,7 +66,7 @@ macro_rules! gradients {
             .attr("T: {bfloat16, half, float, double, complex64, complex128}")
             .shape(shape::same_as_input)
             .blocks(blocks::pair::<Op>)
-            .gpu(gpu::FLOAT, pair($text))
+            .gpu_pair(gpu::FLOAT, $text)
             .cpu(per_dtype!(FLOAT_COMPLEX, T => Pairwise(binary::<Op, T>())));
     })*};
 }

@@ -2,7 +2,7 @@
 
 use super::elementwise::{binary, map, unary};
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{self, elementwise::elementwise};
+use ferroflow_op_kit::gpu;
 use ferroflow_op_kit::vector::{Binary, Unary};
 
 struct And;
@@ -81,7 +81,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: bool")
         .commutative()
         .shape(shape::broadcast)
-        .gpu(&[], elementwise("x && y"))
+        .gpu_elementwise(&[], "x && y")
         .cpu(|_| Ok(KernelBox::new(binary::<And, bool>())));
     c.op("LogicalOr")
         .doc("Element-wise `x or y`.")
@@ -90,7 +90,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: bool")
         .commutative()
         .shape(shape::broadcast)
-        .gpu(&[], elementwise("x || y"))
+        .gpu_elementwise(&[], "x || y")
         .cpu(|_| Ok(KernelBox::new(binary::<Or, bool>())));
     c.op("LogicalNot")
         .doc("Element-wise `not x`.")
@@ -98,7 +98,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: bool")
         .involution()
         .shape(shape::same_as_input)
-        .gpu(&[], elementwise("!x"))
+        .gpu_elementwise(&[], "!x")
         .cpu(|_| Ok(KernelBox::new(unary::<Not, bool>())));
     let integer = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
@@ -131,7 +131,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .attr(integer)
             .commutative()
             .shape(shape::broadcast)
-            .gpu(gpu::INTEGER, elementwise(text))
+            .gpu_elementwise(gpu::INTEGER, text)
             .cpu(make);
     }
     c.op("LeftShift")
@@ -159,7 +159,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr(integer)
         .involution()
         .shape(shape::same_as_input)
-        .gpu(gpu::INTEGER, elementwise("~x"))
+        .gpu_elementwise(gpu::INTEGER, "~x")
         .cpu(per_dtype!(INTEGER, T => unary::<Not, T>()));
     c.op("PopulationCount")
         .doc("Element-wise number of bits that are 1.")

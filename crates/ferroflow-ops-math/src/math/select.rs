@@ -3,10 +3,7 @@
 use super::broadcast::Broadcast;
 use super::same_shapes;
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{
-    self,
-    elementwise::{Elementwise, elementwise},
-};
+use ferroflow_op_kit::gpu::{self, elementwise::Elementwise};
 
 /// The condition is a scalar, a vector over the leading dimension, or has the shape of the others.
 fn select<W: Movable>(ctx: &mut Ctx<'_>) -> Result<()> {
@@ -161,7 +158,7 @@ pub(crate) fn register(c: &mut Catalog) {
             let both = shape::broadcast_shapes(&c.input(1), &c.input(2))?;
             Ok(vec![shape::broadcast_shapes(&c.input(0), &both)?])
         })
-        .gpu(gpu::REAL_OR_BOOL, elementwise(CHOICE))
+        .gpu_elementwise(gpu::REAL_OR_BOOL, CHOICE)
         .cpu(per_width!(W => select_v2::<W>));
     c.gradient("Select", |g, dy| {
         let zeros = g.input(1).zeros_like();

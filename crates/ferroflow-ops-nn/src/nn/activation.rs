@@ -2,10 +2,7 @@
 
 use crate::prelude::*;
 use ferroflow_graph::BlockKernel;
-use ferroflow_op_kit::gpu::{
-    self,
-    elementwise::{Elementwise, elementwise, pair},
-};
+use ferroflow_op_kit::gpu::{self, elementwise::Elementwise};
 use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_op_kit::vector::{Binary, Unary};
 use ferroflow_ops_math::math::blocks;
@@ -261,7 +258,7 @@ fn declare(
         .attr(attr)
         .shape(shape::same_as_input)
         .blocks(blocks)
-        .gpu(gpu::FLOAT, elementwise(text))
+        .gpu_elementwise(gpu::FLOAT, text)
         .cpu(make);
 }
 
@@ -283,7 +280,7 @@ fn declare_gradient(
         .attr(attr)
         .shape(shape::merged_inputs)
         .blocks(blocks)
-        .gpu(gpu::FLOAT, pair(text))
+        .gpu_pair(gpu::FLOAT, text)
         .cpu(make);
 }
 

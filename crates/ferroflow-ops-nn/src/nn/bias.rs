@@ -162,6 +162,16 @@ fn bias_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
+/// Biases of the last dimension broadcast like any vector.
+const BIAS: GpuFormula = GpuFormula {
+    text: |attrs, given| {
+        let is_nchw = attrs.contains("data_format") && is_nchw(attrs).ok()?;
+        (!is_nchw).then_some(given)
+    },
+    given: "x + y",
+    operands: OperandShapes::Bias { is_nchw: false },
+};
+
 /// [`bias_add_grad`] on a GPU.
 fn bias_grad_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (is_nchw, dtype) = (is_nchw(init)?, init.dtype("T")?);
@@ -212,6 +222,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(value_shape)
         .blocks(bias_blocks)
         .gpu(gpu::REAL, bias_on_device)
+        .gpu_formula(BIAS)
         .cpu(per_dtype!(NUMBER, init, T => {
             let is_nchw = is_nchw(init)?;
             move |ctx: &mut Ctx<'_>| bias_add::<T>(ctx, is_nchw)
@@ -225,6 +236,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(value_shape)
         .blocks(bias_blocks)
         .gpu(gpu::REAL, bias_on_device)
+        .gpu_formula(BIAS)
         .cpu(per_dtype!(NUMBER, T => |ctx: &mut Ctx<'_>| bias_add::<T>(ctx, false)));
     c.op("BiasAddGrad")
         .doc("Gradient of BiasAdd for the bias: the sum over everything but the channels.")

@@ -2,7 +2,7 @@
 //! wait for, so its error comes out. A node that reads a variable does not move behind an update.
 
 use crate::block_kernel::{AnyBlockKernel, OperandShapes};
-use crate::graph::{GraphIr, NodeId};
+use crate::graph::{Endpoint, GraphIr, NodeId};
 use crate::passes::variables::VariableUses;
 use crate::passes::waits::Waits;
 use crate::passes::{infer, topological_order};
@@ -42,10 +42,14 @@ impl<'g> Timely<'g> {
 
     /// The inferred shape of input `i` of a node.
     pub fn input_shape(&self, id: NodeId, i: usize) -> PartialShape {
-        let shapes = self.shapes.get_or_init(|| infer(self.graph));
         let e = self.graph.node(id).inputs.get(i);
-        let shape = e.and_then(|e| shapes[e.node.index()].get(e.slot as usize));
-        shape.cloned().unwrap_or_default()
+        e.map(|e| self.shape(*e)).unwrap_or_default()
+    }
+
+    /// The inferred shape of a value.
+    pub fn shape(&self, e: Endpoint) -> PartialShape {
+        let shapes = self.shapes.get_or_init(|| infer(self.graph));
+        shapes[e.node.index()].get(e.slot as usize).cloned().unwrap_or_default()
     }
 
     /// Whether `id` waits for everything that its consumer `root` waits for.
@@ -56,12 +60,28 @@ impl<'g> Timely<'g> {
     /// Whether the element-wise node `id` can run together with `root`: either it waits for as
     /// much, or it cannot fail, so that the delay has no visible effect.
     pub fn may_run_with(&self, id: NodeId, blocks: &AnyBlockKernel, root: NodeId) -> bool {
-        let is_timely = self.wait_alike(id, root) || self.cannot_fail(id, blocks);
-        is_timely && self.reads_alike(id, root)
+        let cannot_fail = || match blocks.operands() {
+            Some(operands) => self.cannot_fail(id, operands),
+            None => true,
+        };
+        (self.wait_alike(id, root) || cannot_fail()) && self.reads_alike(id, root)
     }
 
-    fn cannot_fail(&self, id: NodeId, blocks: &AnyBlockKernel) -> bool {
-        let Some(operands) = blocks.operands() else { return true };
+    /// Whether the shapes of the inputs of `id` are surely valid.
+    pub fn cannot_fail(&self, id: NodeId, operands: OperandShapes) -> bool {
+        let inputs = self.graph.node(id).inputs.len();
+        if inputs > 2 {
+            let shapes: Vec<PartialShape> = (0..inputs).map(|i| self.input_shape(id, i)).collect();
+            let fits = |a: &PartialShape| match operands {
+                OperandShapes::Broadcast => shapes.iter().all(|b| surely_broadcast(a, b)),
+                OperandShapes::Alike => a.known().is_some() && *a == shapes[0],
+                OperandShapes::Bias { .. } => false,
+            };
+            return shapes.iter().all(fits);
+        }
+        if inputs < 2 {
+            return true;
+        }
         let (a, b) = (self.input_shape(id, 0), self.input_shape(id, 1));
         match operands {
             OperandShapes::Broadcast => surely_broadcast(&a, &b),

@@ -6,6 +6,13 @@ typedef WideOf<T>::type W;
 struct Axis { i64 input, window, output, stride, dilation, before; };
 struct Axes { Axis d, h, w; };
 
+// Divides, and returns the rest. Numbers are mostly small, for which it is much faster.
+__device__ inline i64 cut(i64 &i, i64 by) {
+    i64 q = i < 4294967296ll ? (i64)((u32)i / (u32)by) : i / by, rest = i - q * by;
+    i = q;
+    return rest;
+}
+
 // The input position under element `k` of window `i`; -1 outside.
 __device__ inline i64 under(const Axis &a, i64 i, i64 k) {
     i64 at = i * a.stride + k * a.dilation - a.before;
@@ -24,13 +31,11 @@ __device__ inline i64 window_at(const Axis &a, i64 at, i64 k) {
 extern "C" __global__ void patches(i64 n, Axes x, i64 channels, i64 group_channels, i64 from_channel,
                                    i64 first, const T *image, T *out) {
     for (i64 i = thread_number(); i < n; i += thread_count()) {
-        i64 c = i % group_channels, rest = i / group_channels;
-        i64 kw = rest % x.w.window; rest /= x.w.window;
-        i64 kh = rest % x.h.window; rest /= x.h.window;
-        i64 kd = rest % x.d.window; rest = rest / x.d.window + first;
-        i64 ow = rest % x.w.output; rest /= x.w.output;
-        i64 oh = rest % x.h.output; rest /= x.h.output;
-        i64 od = rest % x.d.output, b = rest / x.d.output;
+        i64 rest = i, c = cut(rest, group_channels);
+        i64 kw = cut(rest, x.w.window), kh = cut(rest, x.h.window), kd = cut(rest, x.d.window);
+        rest += first;
+        i64 ow = cut(rest, x.w.output), oh = cut(rest, x.h.output), od = cut(rest, x.d.output);
+        i64 b = rest;
         i64 id = under(x.d, od, kd), ih = under(x.h, oh, kh), iw = under(x.w, ow, kw);
         T value = Narrow<T>::from(W(0));
         if (id >= 0 && ih >= 0 && iw >= 0) {
@@ -45,10 +50,9 @@ extern "C" __global__ void patches(i64 n, Axes x, i64 channels, i64 group_channe
 extern "C" __global__ void sum_patches(i64 n, Axes x, i64 channels, i64 group_channels,
                                        i64 from_channel, i64 first, const T *rows, T *image) {
     for (i64 i = thread_number(); i < n; i += thread_count()) {
-        i64 c = i % group_channels, rest = i / group_channels;
-        i64 iw = rest % x.w.input; rest /= x.w.input;
-        i64 ih = rest % x.h.input; rest /= x.h.input;
-        i64 id = rest % x.d.input, b = rest / x.d.input;
+        i64 rest = i, c = cut(rest, group_channels);
+        i64 iw = cut(rest, x.w.input), ih = cut(rest, x.h.input), id = cut(rest, x.d.input);
+        i64 b = rest;
         W sum = 0;
         for (i64 kd = 0; kd < x.d.window; kd++) {
             i64 od = window_at(x.d, id, kd);

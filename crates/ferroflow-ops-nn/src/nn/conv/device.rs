@@ -337,7 +337,10 @@ fn by_library(
         }
     };
     let gpu = gpu_of(y)?;
-    let is_taken = d.is_identity() && is_even(&h) && is_even(&c) && !conv.is_pointwise();
+    // The library is slow at the gradient of a filter of one channel.
+    let is_slow = result == ConvolutionResult::Filter && conv.in_channels == 1;
+    let is_taken =
+        d.is_identity() && is_even(&h) && is_even(&c) && !conv.is_pointwise() && !is_slow;
     if !gpu.has_convolutions() || !is_taken {
         return Ok(false);
     }

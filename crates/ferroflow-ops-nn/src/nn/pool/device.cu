@@ -6,6 +6,12 @@ typedef WideOf<T>::type W;
 struct Axis { i64 input, window, output, stride, dilation, before; };
 struct Axes { Axis d, h, w; };
 
+// Divides, and returns the rest. Numbers are mostly small, for which it is much faster.
+__device__ inline i64 cut(i64 &i, i64 by) {
+    i64 q = i < 4294967296ll ? (i64)((u32)i / (u32)by) : i / by, rest = i - q * by;
+    i = q;
+    return rest;
+}
 // The first and the last position under window `i`, and one past it.
 __device__ inline i64 first_under(const Axis &a, i64 i) {
     i64 at = i * a.stride - a.before;
@@ -18,20 +24,21 @@ __device__ inline i64 end_under(const Axis &a, i64 i) {
 // The first window over position `at`, and one past the last.
 __device__ inline i64 first_over(const Axis &a, i64 at) {
     i64 from = at + a.before - a.window + 1;
-    return from > 0 ? (from + a.stride - 1) / a.stride : 0;
+    return from > 0 ? (i64)((u32)(from + a.stride - 1) / (u32)a.stride) : 0;
 }
 __device__ inline i64 end_over(const Axis &a, i64 at) {
-    i64 end = (at + a.before) / a.stride + 1;
+    i64 end = (i64)((u32)(at + a.before) / (u32)a.stride) + 1;
     return end < a.output ? end : a.output;
 }
 
 struct Place { i64 b, d, h, w, c; };
 __device__ inline Place place(i64 i, i64 d, i64 h, i64 w, i64 channels) {
     Place p;
-    p.c = i % channels; i /= channels;
-    p.w = i % w; i /= w;
-    p.h = i % h; i /= h;
-    p.d = i % d; p.b = i / d;
+    p.c = cut(i, channels);
+    p.w = cut(i, w);
+    p.h = cut(i, h);
+    p.d = cut(i, d);
+    p.b = i;
     return p;
 }
 __device__ inline Place output_place(i64 i, const Axes &x, i64 channels) {
@@ -83,6 +90,64 @@ extern "C" __global__ void of_picked(i64 n, Axes x, i64 channels, const i64 *ind
             if (index[window] == here) sum = Narrow<T>::from(wide(sum) + wide(dy[window]));
         }
         dx[i] = sum;
+    }
+}
+
+// The same two for packs of 16 bytes: N channels of one pixel. There are `channels / N` packs to a
+// pixel, and `n` packs.
+extern "C" __global__ void packed_largest(i64 n, Axes x, i64 channels, const T *image, T *best,
+                                          i64 *index, i64 per_batch) {
+    const int N = 16 / sizeof(T);
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        Place p = output_place(i, x, channels / N);
+        i64 pixels = x.d.input * x.h.input * x.w.input;
+        const T *mine = image + p.b * pixels * channels;
+        W top[N];
+        i64 at[N];
+#pragma unroll
+        for (int k = 0; k < N; k++) top[k] = (W)LOWEST, at[k] = -1;
+        EACH_UNDER(x, p) {
+            i64 here = ((d * x.h.input + h) * x.w.input + w) * channels + p.c * N;
+            Pack<T, N> pack = *(const Pack<T, N> *)(mine + here);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                W value = wide(pack.at[k]);
+                if (value > top[k] || (at[k] < 0 && index)) top[k] = value, at[k] = here + k;
+            }
+        }
+        if (best) {
+            Pack<T, N> pack;
+#pragma unroll
+            for (int k = 0; k < N; k++) pack.at[k] = Narrow<T>::from(top[k]);
+            *(Pack<T, N> *)(best + i * N) = pack;
+        }
+        if (index) {
+#pragma unroll
+            for (int k = 0; k < N; k++) index[i * N + k] = at[k] < 0 ? at[k] : at[k] + p.b * per_batch;
+        }
+    }
+}
+extern "C" __global__ void packed_of_picked(i64 n, Axes x, i64 channels, const i64 *index, const T *dy,
+                                            T *dx) {
+    const int N = 16 / sizeof(T);
+    i64 packs = channels / N;
+    for (i64 i = thread_number(); i < n; i += thread_count()) {
+        Place p = input_place(i, x, packs);
+        i64 here = (i - p.b * x.d.input * x.h.input * x.w.input * packs) * N;
+        Pack<T, N> sum;
+#pragma unroll
+        for (int k = 0; k < N; k++) sum.at[k] = Narrow<T>::from(W(0));
+        EACH_OVER(x, p) {
+            i64 window = window_number(p, d, h, w, x, packs) * N;
+            Pack<T, N> pack = *(const Pack<T, N> *)(dy + window);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                if (index[window + k] == here + k) {
+                    sum.at[k] = Narrow<T>::from(wide(sum.at[k]) + wide(pack.at[k]));
+                }
+            }
+        }
+        *(Pack<T, N> *)(dx + i * N) = sum;
     }
 }
 

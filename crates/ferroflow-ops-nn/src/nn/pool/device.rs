@@ -8,6 +8,8 @@ use ferroflow_core::LaunchArg;
 use ferroflow_op_kit::gpu::{self, GpuProgram, address, c_type, length};
 
 const TEXT: &str = include_str!("device.cu");
+/// Bytes that a thread reads at once.
+const PACK_BYTES: usize = 16;
 
 /// The kernels of pools of one dtype.
 pub(crate) struct PoolKernels {
@@ -50,8 +52,10 @@ impl PoolKernels {
     ) -> Result<()> {
         let n = best.or(index).map_or(0, Tensor::elements);
         let or_null = |t: Option<&Tensor>| t.map_or(Ok(LaunchArg::Address(0)), address);
+        let pack = pack(pool, &[Some(x), best])?;
+        let name = if pack > 1 { "packed_largest" } else { "largest" };
         let args = [
-            length(n),
+            length(n / pack),
             axes_arg(&axes(pool)),
             length(channels(pool)),
             address(x)?,
@@ -59,7 +63,7 @@ impl PoolKernels {
             or_null(index)?,
             length(per_batch),
         ];
-        self.program.over(ctx.gpu()?.as_ref(), "largest", n, &args)
+        self.program.over(ctx.gpu()?.as_ref(), name, n / pack, &args)
     }
 
     /// The gradient of the input from that of the output, for windows that picked elements `index`.
@@ -71,7 +75,14 @@ impl PoolKernels {
         dy: &Tensor,
         dx: &Tensor,
     ) -> Result<()> {
-        self.run(ctx, "of_picked", pool, &[index, dy], dx)
+        let pack = pack(pool, &[Some(dy), Some(dx)])?;
+        if pack == 1 {
+            return self.run(ctx, "of_picked", pool, &[index, dy], dx);
+        }
+        let n = dx.elements() / pack;
+        let (axes, channels) = (axes_arg(&axes(pool)), length(channels(pool)));
+        let args = [length(n), axes, channels, address(index)?, address(dy)?, address(dx)?];
+        self.program.over(ctx.gpu()?.as_ref(), "packed_of_picked", n, &args)
     }
 
     /// The same if all of the largest elements share a gradient.
@@ -126,6 +137,19 @@ fn axes(pool: &Pool) -> [Axis; 3] {
     let across =
         Axis { input: pool.channels, window, output: outputs, stride: window, ..Axis::NONE };
     [Axis::NONE, whole, across]
+}
+
+/// Channels that a thread takes at once: as many as 16 bytes of these tensors have, or one.
+fn pack(pool: &Pool, tensors: &[Option<&Tensor>]) -> Result<usize> {
+    let mut pack = 1;
+    for t in tensors.iter().flatten() {
+        pack = PACK_BYTES / t.dtype().size().unwrap_or(PACK_BYTES);
+        let is_aligned = t.device_address()?.is_multiple_of(PACK_BYTES as u64);
+        if !is_aligned || !channels(pool).is_multiple_of(pack) {
+            return Ok(1);
+        }
+    }
+    Ok(pack)
 }
 
 fn channels(pool: &Pool) -> usize {

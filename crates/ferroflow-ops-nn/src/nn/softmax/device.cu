@@ -79,13 +79,17 @@ template <int N> __device__ inline void softmax_by_warp(i64 rows, i64 cols, cons
     }
     for (int mask = 16; mask > 0; mask /= 2) total += exchanged(total, mask);
     if (!is_valid) return;
+    // A quotient costs as much as several products, and half types do not show the difference.
+    W part = W(1) / total;
 #pragma unroll
     for (int p = 0; p < PACKS; p++) {
         i64 at = p * 32 * N + lane;
         if (at < cols) {
             Pack<T, N> pack;
 #pragma unroll
-            for (int k = 0; k < N; k++) pack.at[k] = Narrow<T>::from(values[p][k] / total);
+            for (int k = 0; k < N; k++) {
+                pack.at[k] = Narrow<T>::from(sizeof(T) == 2 ? values[p][k] * part : values[p][k] / total);
+            }
             *(Pack<T, N> *)(out + row * cols + at) = pack;
         }
     }
