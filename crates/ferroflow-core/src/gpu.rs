@@ -4,6 +4,13 @@
 //! before the work is done. A kernel that depends on another runs after it, so its work comes later
 //! in the stream too. Memory that is freed is used again in the order of the stream.
 
+mod recording;
+
+pub use recording::{
+    RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay, StepDownload,
+    StepMemory,
+};
+
 use crate::{Buffer, DType, Error, Result, Tensor, err};
 use std::fmt;
 use std::sync::Arc;
@@ -59,6 +66,24 @@ pub trait Gpu: Send + Sync {
     fn convolve(&self, convolution: &GpuConvolution) -> Result<bool> {
         let _ = convolution;
         Ok(false)
+    }
+
+    /// Runs `step` on this thread and records what it enqueues. `None` if it cannot be recorded;
+    /// it ran all the same.
+    fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Arc<dyn RecordedStep>>> {
+        let ran = step.run();
+        step.finish();
+        ran.map(|_| None)
+    }
+
+    /// Bytes that recorded steps have reserved.
+    fn recorded_memory(&self) -> usize {
+        0
+    }
+
+    /// Whether [`Gpu::record`] records steps.
+    fn records_steps(&self) -> bool {
+        false
     }
 
     /// Blocks until all enqueued work is complete. For benchmarks and shutdown, not for kernels.

@@ -549,7 +549,7 @@ impl Tensor {
     }
 
     /// A tensor of the bytes in `buffer`, which were those of a tensor of this dtype.
-    pub(crate) fn from_buffer(dtype: DType, shape: Shape, buffer: Buffer) -> Result<Tensor> {
+    pub fn from_buffer(dtype: DType, shape: Shape, buffer: Buffer) -> Result<Tensor> {
         Tensor::from_storage(dtype, shape, Storage::Plain(Arc::new(buffer)))
     }
 

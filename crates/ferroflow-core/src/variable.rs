@@ -92,6 +92,18 @@ impl StoredVariable {
         change(&mut self.value.write())
     }
 
+    /// Runs `change` on the values of all `variables` under all their locks. The variables must be
+    /// distinct and in the order of their addresses, so that two such calls cannot deadlock.
+    pub fn with_all<R>(
+        variables: &[Arc<StoredVariable>],
+        change: impl FnOnce(&mut [&mut Option<Tensor>]) -> R,
+    ) -> R {
+        let mut locks: Vec<_> = variables.iter().map(|v| v.value.write()).collect();
+        let mut values: Vec<&mut Option<Tensor>> =
+            locks.iter_mut().map(|lock| &mut **lock).collect();
+        change(&mut values)
+    }
+
     /// [`StoredVariable::update`] of an initialized variable.
     pub fn modify<R>(&self, change: impl FnOnce(&mut Tensor) -> Result<R>) -> Result<R> {
         self.update(|slot| match slot {

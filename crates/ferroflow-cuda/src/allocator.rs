@@ -98,7 +98,7 @@ impl Allocator {
 }
 
 /// Multiples of the alignment for small sizes, else four classes to a power of two.
-fn size_class(bytes: usize) -> usize {
+pub(crate) fn size_class(bytes: usize) -> usize {
     if bytes <= 4 * ALIGN {
         return bytes.next_multiple_of(ALIGN).max(ALIGN);
     }

@@ -9,7 +9,7 @@ use cudarc::cudnn::sys::{
     cudnnHandle_t, cudnnMathType_t as Math, cudnnStatus_t as Status, cudnnTensorDescriptor_t,
     cudnnTensorFormat_t as Format,
 };
-use ferroflow_core::{ConvolutionResult, DType, GpuConvolution, HashMap, Result, err};
+use ferroflow_core::{ConvolutionResult, DType, GpuConvolution, HashMap, Result, bail, err};
 use parking_lot::Mutex;
 use std::ffi::{c_int, c_void};
 
@@ -93,6 +93,31 @@ impl Dnn {
             done.map_err(|status| err!(Internal, "a convolution with cuDNN: {status:?}"))
         })?;
         Ok(true)
+    }
+}
+
+impl Dnn {
+    /// Enqueues a convolution that this has enqueued before on another stream than its `own`, with
+    /// the same scratch memory.
+    pub fn convolve_again(
+        &self,
+        convolution: &GpuConvolution,
+        scratch: u64,
+        stream: *mut c_void,
+        own: *mut c_void,
+    ) -> Result<()> {
+        let state = self.state.lock();
+        let kind = GpuConvolution { x: 0, w: 0, y: 0, ..convolution.clone() };
+        let Some(plan) = state.known.get(&kind).copied().flatten() else {
+            bail!(Internal, "a convolution that cuDNN has not seen");
+        };
+        let failed = |status: Status| err!(Internal, "a convolution with cuDNN: {status:?}");
+        // SAFETY: handle and stream are valid.
+        check(unsafe { sys::cudnnSetStream(state.handle, stream.cast()) }).map_err(failed)?;
+        let ran = check(plan.run(state.handle, convolution, scratch)).map_err(failed);
+        // SAFETY: as above.
+        check(unsafe { sys::cudnnSetStream(state.handle, own.cast()) }).map_err(failed)?;
+        ran
     }
 }
 

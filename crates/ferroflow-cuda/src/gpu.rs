@@ -1,10 +1,11 @@
 //! A CUDA GPU: its context, its stream, and what is enqueued there.
 
 use crate::CudaOptions;
-use crate::allocator::{Allocator, Source};
+use crate::allocator::{Allocator, Source, size_class};
 use crate::blas::{Blas, WORKSPACE};
 use crate::compile::Compiler;
 use crate::dnn::Dnn;
+use crate::graph::CudaStep;
 use crate::ipc::{self, Imported};
 use crate::libraries;
 use crate::nccl;
@@ -16,13 +17,15 @@ use cudarc::driver::sys::{
 };
 use ferroflow_core::{
     DownloadDone, Gemm, Gpu, GpuCommunicator, GpuConvolution, GpuFunction, GpuMemory, GpuTrace,
-    HashMap, Launch, Result, ensure, err,
+    HashMap, Launch, RecordableStep, RecordedStep, RecordedWork, Recorder, Result, bail, ensure,
+    err,
 };
 use parking_lot::{Mutex, RwLock};
+use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_void};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The number of GPUs that the driver lists.
 pub(crate) fn count() -> Result<i32> {
@@ -86,6 +89,9 @@ pub struct CudaGpu {
     allow_tf32: bool,
     transfers: Transfers,
     memory: Mutex<Allocator>,
+    recorder: Recorder,
+    /// For recorded steps, which replay on it.
+    own: Weak<CudaGpu>,
     hasher: RandomState,
     /// Kernels by the hash of their text and name.
     functions: RwLock<HashMap<u64, GpuFunction>>,
@@ -135,7 +141,9 @@ impl CudaGpu {
             // SAFETY: the driver writes at most `len` bytes.
             unsafe { sys::cuDeviceGetPCIBusId(to, len, device) }
         })?;
-        Ok(Arc::new(CudaGpu {
+        let blas = Blas::new(workspace, options.allow_tf32)?;
+        let transfers = Transfers::new(context)?;
+        Ok(Arc::new_cyclic(|own| CudaGpu {
             name: format!("GPU:{index} ({model})"),
             description: format!(
                 "device: {index}, name: {model}, pci bus id: {bus}, compute capability: \
@@ -145,11 +153,13 @@ impl CudaGpu {
             architecture: format!("sm_{major}{minor}"),
             context,
             compiler,
-            blas: Blas::new(workspace, options.allow_tf32)?,
+            blas,
             dnn: OnceLock::new(),
             allow_tf32: options.allow_tf32,
-            transfers: Transfers::new(context)?,
+            transfers,
             memory: Mutex::new(Allocator::new(limit)),
+            recorder: Recorder::default(),
+            own: own.clone(),
             hasher: RandomState::new(),
             functions: RwLock::default(),
             modules: Mutex::default(),
@@ -166,6 +176,67 @@ impl CudaGpu {
             is_there.then(|| Dnn::new(stream, self.allow_tf32).ok()).flatten()
         };
         self.dnn.get_or_init(load).as_ref()
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    fn alloc_plainly(&self, bytes: usize) -> Result<u64> {
+        let made = self.memory.lock().alloc(bytes, &self.context);
+        made.map_err(|e| e.context(&self.name))
+    }
+
+    fn launch_on(&self, launch: &Launch<'_>, stream: CUstream) -> Result<()> {
+        let mut args: SmallVec<[*mut c_void; 16]> =
+            launch.args.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
+        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
+        let function = launch.function.0 as CUfunction;
+        ensure!(!function.is_null(), Internal, "a kernel that was not loaded");
+        let (args, none) = (args.as_mut_ptr(), std::ptr::null_mut());
+        // SAFETY: `load` made the function. The driver copies the arguments before it returns; the
+        // kernel's author vouches for their number and types.
+        let status =
+            unsafe { sys::cuLaunchKernel(function, gx, gy, gz, bx, by, bz, 0, stream, args, none) };
+        status::driver(status, "launching a kernel").map_err(|e| e.context(&self.name))
+    }
+
+    fn copy_on(&self, from: u64, to: u64, bytes: usize, stream: CUstream) -> Result<()> {
+        // SAFETY: both ranges belong to tensors that are alive.
+        let status = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
+        status::driver(status, "a copy on the GPU")
+    }
+
+    fn clear_on(&self, address: u64, bytes: usize, stream: CUstream) -> Result<()> {
+        // SAFETY: the range belongs to a tensor that is alive.
+        let status = unsafe { sys::cuMemsetD8Async(address, 0, bytes, stream) };
+        status::driver(status, "clearing memory of the GPU")
+    }
+
+    /// Enqueues recorded work on a stream of the current context.
+    pub(crate) fn enqueue_on(&self, work: &RecordedWork, stream: CUstream) -> Result<()> {
+        match work {
+            RecordedWork::Launch { function, grid, block, args } => {
+                let launch =
+                    Launch { function: *function, grid: *grid, block: *block, args: &args[..] };
+                self.launch_on(&launch, stream)
+            }
+            RecordedWork::Gemm(gemm) => self.blas.multiply(gemm, stream.cast()),
+            RecordedWork::Convolution(convolution, scratch) => match self.dnn() {
+                Some(dnn) => {
+                    let own = self.context.stream().cast();
+                    dnn.convolve_again(convolution, *scratch, stream.cast(), own)
+                }
+                None => bail!(Internal, "cuDNN is gone"),
+            },
+            &RecordedWork::Copy { from, to, bytes } => self.copy_on(from, to, bytes, stream),
+            &RecordedWork::Clear { address, bytes } => self.clear_on(address, bytes, stream),
+            RecordedWork::Upload { .. } => bail!(Internal, "a constant in host memory"),
+        }
     }
 
     fn module(&self, text: &str) -> Result<CUmodule> {
@@ -198,20 +269,37 @@ impl Gpu for CudaGpu {
 
     fn alloc(&self, bytes: usize) -> Result<u64> {
         self.context.make_current()?;
-        let made = self.memory.lock().alloc(bytes, &self.context);
-        made.map_err(|e| e.context(&self.name))
+        let is_recording = self.recorder.is_recording();
+        if is_recording && let Some(address) = self.recorder.take(size_class(bytes)) {
+            return Ok(address);
+        }
+        let address = self.alloc_plainly(bytes).or_else(|e| {
+            let free = &mut |address, size| self.memory.lock().free(address, size);
+            if self.recorder.release(free) { self.alloc_plainly(bytes) } else { Err(e) }
+        })?;
+        if is_recording {
+            self.recorder.adopt(address, size_class(bytes));
+        }
+        Ok(address)
     }
 
     fn free(&self, address: u64, bytes: usize) {
-        self.memory.lock().free(address, bytes);
+        if !self.recorder.give_back(address) {
+            self.memory.lock().free(address, bytes);
+        }
     }
 
     fn upload(&self, from: &[u8], to: u64) -> Result<()> {
         self.context.make_current()?;
-        self.transfers.upload(from, to).map_err(|e| e.context(&self.name))
+        self.transfers.upload(from, to).map_err(|e| e.context(&self.name))?;
+        if !from.is_empty() {
+            self.recorder.note(|| RecordedWork::Upload { from: from.into(), to });
+        }
+        Ok(())
     }
 
     fn download(&self, from: u64, bytes: usize, done: DownloadDone) {
+        self.recorder.note_wait();
         match self.context.make_current() {
             Ok(()) => self.transfers.download(from, bytes, done),
             Err(e) => done(Err(e)),
@@ -223,9 +311,9 @@ impl Gpu for CudaGpu {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: both ranges belong to tensors that are alive.
-        let status = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.context.stream()) };
-        status::driver(status, "a copy on the GPU")
+        self.copy_on(from, to, bytes, self.context.stream())?;
+        self.recorder.note(|| RecordedWork::Copy { from, to, bytes });
+        Ok(())
     }
 
     fn clear(&self, address: u64, bytes: usize) -> Result<()> {
@@ -233,9 +321,9 @@ impl Gpu for CudaGpu {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: the range belongs to a tensor that is alive.
-        let status = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.context.stream()) };
-        status::driver(status, "clearing memory of the GPU")
+        self.clear_on(address, bytes, self.context.stream())?;
+        self.recorder.note(|| RecordedWork::Clear { address, bytes });
+        Ok(())
     }
 
     fn load(&self, text: &str, name: &str) -> Result<GpuFunction> {
@@ -258,36 +346,19 @@ impl Gpu for CudaGpu {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.context.make_current()?;
-        let mut args: Vec<*mut c_void> =
-            launch.args.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
-        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
-        let function = launch.function.0 as CUfunction;
-        ensure!(!function.is_null(), Internal, "a kernel that was not loaded");
-        // SAFETY: `load` made the function. The driver copies the arguments before it returns; the
-        // kernel's author vouches for their number and types.
-        let status = unsafe {
-            sys::cuLaunchKernel(
-                function,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                0,
-                self.context.stream(),
-                args.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        };
-        status::driver(status, "launching a kernel").map_err(|e| e.context(&self.name))
+        self.launch_on(launch, self.context.stream())?;
+        let &Launch { function, grid, block, args } = launch;
+        self.recorder.note(|| RecordedWork::Launch { function, grid, block, args: args.into() });
+        Ok(())
     }
 
     fn gemm(&self, gemm: &Gemm) -> Result<()> {
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.context.make_current()?;
         let stream = self.context.stream();
-        self.blas.multiply(gemm, stream.cast()).map_err(|e| e.context(&self.name))
+        self.blas.multiply(gemm, stream.cast()).map_err(|e| e.context(&self.name))?;
+        self.recorder.note(|| RecordedWork::Gemm(gemm.clone()));
+        Ok(())
     }
 
     fn has_convolutions(&self) -> bool {
@@ -299,15 +370,33 @@ impl Gpu for CudaGpu {
         let Some(dnn) = self.dnn() else { return Ok(false) };
         self.launches.fetch_add(1, Ordering::Relaxed);
         dnn.convolve(convolution, &|bytes, run| {
-            if bytes == 0 {
-                return run(0);
-            }
-            let scratch = self.alloc(bytes)?;
+            let scratch = if bytes == 0 { 0 } else { self.alloc(bytes)? };
             let ran = run(scratch);
-            self.free(scratch, bytes);
-            ran
+            if bytes > 0 {
+                self.free(scratch, bytes);
+            }
+            ran?;
+            self.recorder.note(|| RecordedWork::Convolution(convolution.clone(), scratch));
+            Ok(())
         })
         .map_err(|e| e.context(&self.name))
+    }
+
+    fn records_steps(&self) -> bool {
+        true
+    }
+
+    fn recorded_memory(&self) -> usize {
+        self.recorder.memory()
+    }
+
+    fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Arc<dyn RecordedStep>>> {
+        self.context.make_current()?;
+        let Some((recording, gpu)) = self.recorder.record(step)?.zip(self.own.upgrade()) else {
+            return Ok(None);
+        };
+        // The step has run. If its recording cannot be prepared, the next one runs like this one.
+        Ok(CudaStep::new(gpu, recording).ok().map(|step| Arc::new(step) as _))
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -7,6 +7,7 @@ mod blas;
 mod compile;
 mod dnn;
 mod gpu;
+mod graph;
 mod ipc;
 mod libraries;
 mod nccl;

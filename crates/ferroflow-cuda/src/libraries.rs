@@ -49,6 +49,16 @@ const DRIVER: &[&str] = &[
     "cuGetErrorName",
     "cuGetErrorString",
 ];
+/// Functions for graphs, without which steps are enqueued piece by piece.
+const GRAPHS: &[&str] = &[
+    "cuStreamDestroy_v2",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+];
 const NVRTC: &[&str] = &[
     "nvrtcVersion",
     "nvrtcCreateProgram",
@@ -89,6 +99,12 @@ const CUDNN: &[&str] = &[
     "cudnnConvolutionBackwardData",
     "cudnnConvolutionBackwardFilter",
 ];
+
+/// Whether the driver makes graphs.
+pub(crate) fn has_graphs() -> bool {
+    // SAFETY: the driver is loaded, or there would be no GPU.
+    has_all("libcuda", unsafe { driver::sys::culib() }, GRAPHS).is_ok()
+}
 
 /// Whether cuDNN is there. It is optional: without it convolutions are matrix products.
 pub(crate) fn has_dnn() -> bool {

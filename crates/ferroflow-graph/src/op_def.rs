@@ -106,6 +106,10 @@ pub enum OpRole {
     Argument,
     /// Result number `index` of a function.
     Return,
+    /// Copies its input to the memory of a GPU.
+    ToDevice,
+    /// Copies its input from the memory of a GPU to the host's.
+    ToHost,
     /// Reads or writes something outside the graph, such as a file, although TensorFlow does not
     /// call it stateful. It is never merged or folded.
     Outside,

@@ -67,6 +67,13 @@ pub fn run(
     if let Err(e) = plan.check_args(args.len()) {
         return done(Err(e), scope);
     }
+    let (args, done) = match &plan.recordings {
+        Some(recordings) => match recordings.run(plan, args, &step, scope, done) {
+            Some(to_do) => to_do,
+            None => return,
+        },
+        None => (args, done),
+    };
     if plan.frames.is_some() {
         Run::begin(plan, Frames::new(plan), args, step, scope, done);
     } else {
@@ -632,7 +639,7 @@ fn bytes_of(inputs: &[Value]) -> usize {
 }
 
 /// Replaces references by snapshots where the kernel takes no reference.
-fn snapshot_refs(node: &PlanNode, inputs: &mut [Value]) -> Result<()> {
+pub(crate) fn snapshot_refs(node: &PlanNode, inputs: &mut [Value]) -> Result<()> {
     for (value, is_ref) in inputs.iter_mut().zip(&node.ref_inputs) {
         if let (Value::Ref(variable), false) = (&*value, is_ref) {
             *value = Value::Tensor(variable.read()?);

@@ -12,6 +12,7 @@ mod gpu_debug;
 mod node_cost;
 mod optimize;
 mod plan;
+mod recorded;
 mod rendezvous;
 mod session;
 mod slots;

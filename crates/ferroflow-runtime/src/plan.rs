@@ -9,6 +9,7 @@ use crate::flat::FlatState;
 use crate::frames::Count;
 use crate::gpu_debug;
 use crate::node_cost::NodeCost;
+use crate::recorded::{Recordings, recordings_of};
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::passes::{self, VariableUses};
 use ferroflow_graph::{
@@ -34,6 +35,8 @@ pub struct Plan {
     pub(crate) frames: Option<Vec<FrameInfo>>,
     /// States of finished steps, for the next ones.
     pub(crate) spare_states: Mutex<Vec<FlatState>>,
+    /// Present when steps can be recorded on a GPU.
+    pub(crate) recordings: Option<Recordings>,
 }
 
 pub(crate) struct PlanNode {
@@ -248,6 +251,10 @@ impl Plan {
             from.map_or(String::new(), |e| format!("{}:{}", graph.node(e.node).name, e.slot))
         };
         let ret_names = rets.iter().map(ret_name).collect();
+        let recordings = match frames {
+            None => recordings_of(graph, &nodes, &edges),
+            Some(_) => None,
+        };
         Ok(Plan {
             nodes: nodes.into(),
             edges: edges.into(),
@@ -257,6 +264,7 @@ impl Plan {
             input_slots: input_slots as usize,
             frames,
             spare_states: Mutex::new(Vec::new()),
+            recordings,
         })
     }
 

@@ -12,14 +12,18 @@ pub use emulator::{EmulatedKernel, Emulator, kernel_names};
 
 use ferroflow_core::{
     DownloadDone, Gemm, Gpu, GpuCommunicator, GpuFunction, GpuMemory, GpuTrace, HashMap, Launch,
-    Result, bail, ensure, err,
+    RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay, Result, StepDownload,
+    bail, ensure, err,
 };
 use parking_lot::Mutex;
 use std::alloc::Layout;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::SystemTime;
 use stream::{Stream, StreamQueue, Work};
+
+/// The bytes of memory that was not written.
+const POISON: u8 = 0xa5;
 
 /// How a simulated GPU behaves.
 #[derive(Clone, Debug)]
@@ -32,12 +36,19 @@ pub struct SimulatedGpuOptions {
     pub lost_at_launch: Option<u64>,
     /// The kernel of this launch faults when it runs, which is later.
     pub fault_at_launch: Option<u64>,
+    /// Records steps and replays them.
+    pub records_steps: bool,
 }
 
 impl Default for SimulatedGpuOptions {
     fn default() -> SimulatedGpuOptions {
-        let memory_limit = 1 << 30;
-        SimulatedGpuOptions { memory_limit, seed: 1, lost_at_launch: None, fault_at_launch: None }
+        SimulatedGpuOptions {
+            memory_limit: 1 << 30,
+            seed: 1,
+            lost_at_launch: None,
+            fault_at_launch: None,
+            records_steps: true,
+        }
     }
 }
 
@@ -50,7 +61,11 @@ pub struct SimulatedGpu {
     emulator: Emulator,
     loaded: Mutex<Vec<EmulatedKernel>>,
     launches: AtomicU64,
+    replays: AtomicU64,
+    recorder: Recorder,
     stream: Stream,
+    /// For recorded steps, which replay on it.
+    own: Weak<SimulatedGpu>,
 }
 
 #[derive(Default)]
@@ -63,7 +78,7 @@ struct Memory {
 impl SimulatedGpu {
     /// GPU number `index`.
     pub fn new(index: u32, options: SimulatedGpuOptions) -> Arc<SimulatedGpu> {
-        Arc::new(SimulatedGpu {
+        Arc::new_cyclic(|own| SimulatedGpu {
             name: format!("GPU:{index} (simulated)"),
             index,
             stream: Stream::new(options.seed),
@@ -72,7 +87,43 @@ impl SimulatedGpu {
             emulator: Emulator::default(),
             loaded: Mutex::default(),
             launches: AtomicU64::new(0),
+            replays: AtomicU64::new(0),
+            recorder: Recorder::default(),
+            own: own.clone(),
         })
+    }
+
+    /// Recorded steps that were replayed so far.
+    pub fn replays(&self) -> u64 {
+        self.replays.load(Ordering::Relaxed)
+    }
+
+    fn alloc_plainly(&self, bytes: usize) -> Result<u64> {
+        self.ensure_live()?;
+        let limit = self.options.memory_limit;
+        let full = |in_use| {
+            err!(
+                ResourceExhausted,
+                "OOM when allocating {bytes} bytes on {}: tensors may use {limit} bytes and \
+                 {in_use} are in use",
+                self.name
+            )
+        };
+        let wanted = layout(bytes);
+        let mut memory = self.memory.lock();
+        let in_use = memory.in_use;
+        let Some(layout) = wanted.filter(|l| l.size() <= limit - in_use.min(limit)) else {
+            return Err(full(in_use));
+        };
+        // SAFETY: the layout has a size of at least 256.
+        let address = unsafe { std::alloc::alloc(layout) } as u64;
+        ensure!(address != 0, ResourceExhausted, "{}", full(in_use).message());
+        memory.live.insert(address, layout.size());
+        memory.in_use += layout.size();
+        memory.peak = memory.peak.max(memory.in_use);
+        drop(memory);
+        self.stream.push(Work::Fill { to: address, bytes: layout.size(), value: POISON });
+        Ok(address)
     }
 
     fn ensure_live(&self) -> Result<()> {
@@ -124,34 +175,30 @@ impl Gpu for SimulatedGpu {
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64> {
-        self.ensure_live()?;
-        let limit = self.options.memory_limit;
-        let full = |in_use| {
-            err!(
-                ResourceExhausted,
-                "OOM when allocating {bytes} bytes on {}: tensors may use {limit} bytes and \
-                 {in_use} are in use",
-                self.name
-            )
-        };
-        let wanted = layout(bytes);
-        let mut memory = self.memory.lock();
-        let in_use = memory.in_use;
-        let Some(layout) = wanted.filter(|l| l.size() <= limit - in_use.min(limit)) else {
-            return Err(full(in_use));
-        };
-        // SAFETY: the layout has a size of at least 256.
-        let address = unsafe { std::alloc::alloc(layout) } as u64;
-        ensure!(address != 0, ResourceExhausted, "{}", full(in_use).message());
-        memory.live.insert(address, layout.size());
-        memory.in_use += layout.size();
-        memory.peak = memory.peak.max(memory.in_use);
-        drop(memory);
-        self.stream.push(Work::Fill { to: address, bytes: layout.size(), value: 0xa5 });
+        let is_recording = self.recorder.is_recording();
+        let size = layout(bytes).map_or(0, |layout| layout.size());
+        if is_recording && let Some(address) = self.recorder.take(size) {
+            return Ok(address);
+        }
+        let address = self.alloc_plainly(bytes).or_else(|e| {
+            let given = self.recorder.release(&mut |address, size| self.free(address, size));
+            if given { self.alloc_plainly(bytes) } else { Err(e) }
+        })?;
+        if is_recording {
+            self.recorder.adopt(address, size);
+        }
         Ok(address)
     }
 
     fn free(&self, address: u64, bytes: usize) {
+        if self.recorder.give_back(address) {
+            if self.recorder.is_recording() {
+                // A replay must not depend on what the memory had before. A lost device fails the
+                // step elsewhere.
+                let _ = self.upload(&vec![POISON; bytes], address);
+            }
+            return;
+        }
         let mut memory = self.memory.lock();
         let Some(size) = memory.live.remove(&address) else { return };
         debug_assert!(size >= bytes, "freed with another size");
@@ -162,20 +209,27 @@ impl Gpu for SimulatedGpu {
     }
 
     fn upload(&self, from: &[u8], to: u64) -> Result<()> {
-        self.enqueue(Work::Write { from: from.into(), to })
+        self.enqueue(Work::Write { from: from.into(), to })?;
+        self.recorder.note(|| RecordedWork::Upload { from: from.into(), to });
+        Ok(())
     }
 
     fn download(&self, from: u64, bytes: usize, done: DownloadDone) {
+        self.recorder.note_wait();
         self.stream.push(Work::Read { from, bytes, done });
         self.stream.flush();
     }
 
     fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        self.enqueue(Work::Copy { from, to, bytes })
+        self.enqueue(Work::Copy { from, to, bytes })?;
+        self.recorder.note(|| RecordedWork::Copy { from, to, bytes });
+        Ok(())
     }
 
     fn clear(&self, address: u64, bytes: usize) -> Result<()> {
-        self.enqueue(Work::Fill { to: address, bytes, value: 0 })
+        self.enqueue(Work::Fill { to: address, bytes, value: 0 })?;
+        self.recorder.note(|| RecordedWork::Clear { address, bytes });
+        Ok(())
     }
 
     fn load(&self, text: &str, name: &str) -> Result<GpuFunction> {
@@ -195,12 +249,35 @@ impl Gpu for SimulatedGpu {
             Internal,
             "invalid launch: grid {grid:?}, block {block:?}"
         );
-        self.enqueue(Work::Kernel { kernel, grid: *grid, block: *block, args: args.to_vec() })
+        self.enqueue(Work::Kernel { kernel, grid: *grid, block: *block, args: args.to_vec() })?;
+        self.recorder.note(|| RecordedWork::Launch {
+            function: launch.function,
+            grid: *grid,
+            block: *block,
+            args: args.to_vec().into(),
+        });
+        Ok(())
     }
 
     fn gemm(&self, gemm: &Gemm) -> Result<()> {
         self.count_launch()?;
-        self.enqueue(Work::Product(gemm.clone()))
+        self.enqueue(Work::Product(gemm.clone()))?;
+        self.recorder.note(|| RecordedWork::Gemm(gemm.clone()));
+        Ok(())
+    }
+
+    fn records_steps(&self) -> bool {
+        self.options.records_steps
+    }
+
+    fn recorded_memory(&self) -> usize {
+        self.recorder.memory()
+    }
+
+    fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Arc<dyn RecordedStep>>> {
+        let recording = self.recorder.record(step)?;
+        let made = recording.zip(self.own.upgrade());
+        Ok(made.map(|(recording, gpu)| Arc::new(SimulatedStep { gpu, recording }) as _))
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -267,6 +344,26 @@ impl GpuTrace for SimulatedTrace {
             time.get().copied().ok_or_else(|| err!(Internal, "a mark was not reached"))
         };
         self.marks.lock().iter().map(known).collect()
+    }
+}
+
+/// A recorded step.
+struct SimulatedStep {
+    gpu: Arc<SimulatedGpu>,
+    recording: Recording,
+}
+
+impl RecordedStep for SimulatedStep {
+    fn replay(&self, feeds: &[(&[u8], u64)], fetches: &mut Vec<StepDownload>) -> Result<Replay> {
+        let gpu = &self.gpu;
+        let replayed = gpu.recorder.replay(self.recording.generation, &mut || {
+            feeds.iter().try_for_each(|(from, to)| gpu.upload(from, *to))?;
+            self.recording.work.iter().try_for_each(|work| work.enqueue(gpu.as_ref()))?;
+            fetches.drain(..).for_each(|fetch| gpu.download(fetch.from, fetch.bytes, fetch.done));
+            Ok(())
+        })?;
+        gpu.replays.fetch_add(u64::from(replayed == Replay::Done), Ordering::Relaxed);
+        Ok(replayed)
     }
 }
 

@@ -131,17 +131,26 @@ impl Copies {
                 let value = value?.clone();
                 let make = move |init: &crate::KernelInit<'_>| device_constant(init, &value);
                 let name = format!("{}/_on_device", source.name);
-                self.node(graph, name, "_DeviceConstant", false, None, e, gpu, Arc::new(make))
+                self.node(
+                    graph,
+                    name,
+                    "_DeviceConstant",
+                    OpRole::Plain,
+                    None,
+                    e,
+                    gpu,
+                    Arc::new(make),
+                )
             }
             (_, None, Some(gpu)) => {
                 let name = format!("{}/_to_device_{}", source.name, e.slot);
                 let make: KernelFn = Arc::new(|_| Ok(KernelBox::new(to_device)));
-                self.node(graph, name, TO_DEVICE, false, Some(e), e, gpu, make)
+                self.node(graph, name, TO_DEVICE, OpRole::ToDevice, Some(e), e, gpu, make)
             }
             (_, Some(gpu), None) => {
                 let name = format!("{}/_to_host_{}", source.name, e.slot);
                 let make: KernelFn = Arc::new(|_| Ok(KernelBox::new_async(to_host)));
-                self.node(graph, name, TO_HOST, true, Some(e), e, gpu, make)
+                self.node(graph, name, TO_HOST, OpRole::ToHost, Some(e), e, gpu, make)
             }
             (_, Some(_), Some(_)) => {
                 let on_host = self.copied(graph, e, None, by)?;
@@ -172,7 +181,7 @@ impl Copies {
         graph: &GraphIr,
         name: String,
         op: &str,
-        may_wait: bool,
+        role: OpRole,
         input: Option<Endpoint>,
         of: Endpoint,
         gpu: u32,
@@ -188,7 +197,8 @@ impl Copies {
             inputs: input.iter().map(|_| arg("value")).collect(),
             outputs: vec![arg("copy")],
             cost: OpCost::Cheap,
-            may_wait,
+            may_wait: role == OpRole::ToHost,
+            role,
             cpu: Some(kernel),
             ..OpDef::named(op)
         };
