@@ -186,6 +186,10 @@ impl CudaGpu {
         &self.recorder
     }
 
+    pub(crate) fn count_launches(&self, n: usize) {
+        self.launches.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
     fn alloc_plainly(&self, bytes: usize) -> Result<u64> {
         let made = self.memory.lock().alloc(bytes, &self.context);
         made.map_err(|e| e.context(&self.name))

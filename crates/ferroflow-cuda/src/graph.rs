@@ -61,6 +61,7 @@ impl CudaStep {
             self.gpu.upload(from, *to)?;
         }
         let stream = self.gpu.context().stream();
+        self.gpu.count_launches(self.work.len());
         match &self.graph {
             Some(graph) => {
                 // SAFETY: graph and stream are valid. The memory of the graph's work belongs to the

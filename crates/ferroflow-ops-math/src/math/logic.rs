@@ -141,7 +141,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr(integer)
         .shape(shape::broadcast)
-        .gpu(gpu::INTEGER, elementwise(LEFT_SHIFT))
+        .gpu_elementwise(gpu::INTEGER, LEFT_SHIFT)
         .cpu(per_dtype!(INTEGER, T => binary::<LeftShift, T>()));
     c.op("RightShift")
         .doc("Element-wise `x` shifted right by `y` bits; the sign is kept.")
@@ -150,7 +150,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr(integer)
         .shape(shape::broadcast)
-        .gpu(gpu::INTEGER, elementwise(RIGHT_SHIFT))
+        .gpu_elementwise(gpu::INTEGER, RIGHT_SHIFT)
         .cpu(per_dtype!(INTEGER, T => binary::<RightShift, T>()));
     c.op("Invert")
         .doc("Element-wise, every bit flipped.")
@@ -167,7 +167,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("y: uint8")
         .attr(integer)
         .shape(shape::same_as_input)
-        .gpu(gpu::INTEGER, elementwise(BITS_SET))
+        .gpu_elementwise(gpu::INTEGER, BITS_SET)
         .cpu(per_dtype!(INTEGER, T => map::<PopulationCount, T, u8>()));
     c.no_gradient(&[
         "LogicalAnd",

@@ -1,6 +1,7 @@
 //! Which plans can be recorded.
 
 use super::Recordings;
+use crate::gpu_debug;
 use crate::plan::{CONTROL, Edge, NodeKind, PlanNode};
 use ferroflow_core::{DType, Gpu, HashSet, KernelBox};
 use ferroflow_graph::{GraphIr, Node, OpRole};
@@ -17,6 +18,10 @@ pub(crate) fn recordings_of(
     nodes: &[PlanNode],
     edges: &[Edge],
 ) -> Option<Recordings> {
+    // Only a node that runs by itself can be named in an error.
+    if gpu_debug::is_on() {
+        return None;
+    }
     let mut gpu: Option<&Arc<dyn Gpu>> = None;
     let (mut to_host, mut writers, mut enqueuing) = (HashSet::default(), HashSet::default(), 0);
     for (id, node) in graph.iter() {
