@@ -25,6 +25,18 @@ DIFFERENT = {
 }
 
 
+class WrongCallTest(unittest.TestCase):
+    def test_wrong_calls_raise_what_tensorflow_raises(self):
+        """Random calls, most of them wrong: four of five at least have TensorFlow's class of exception, or its static shape."""
+        with gzip.open(PATH) as f:
+            recorded = json.load(f)["calls"][::10]
+        verbosity = tf.logging.get_verbosity()
+        tf.logging.set_verbosity(tf.logging.FATAL)
+        self.addCleanup(tf.logging.set_verbosity, verbosity)
+        different = [call for call, *want in recorded if list(wrong_calls.outcome(tf, call)[:2]) != want]
+        self.assertLess(len(different), len(recorded) * 0.2, different)
+
+
 class SessionMistakeTest(unittest.TestCase):
     def test_mistakes_with_sessions(self):
         with gzip.open(PATH) as f:
