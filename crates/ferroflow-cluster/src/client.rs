@@ -10,6 +10,7 @@ use crate::net::TlsConnector;
 use crate::rpc::client::ChannelOptions;
 use crate::rpc::{CallOptions, Channel, Chunks};
 use crate::service::TaskService;
+use crate::spec::ClusterSpec;
 use crate::wire::{Decode, Encode, GraphMessage, create_session};
 use bytes::Bytes;
 use ferroflow_core::{Code, Result, Tensor, bail, err};
@@ -40,6 +41,10 @@ pub struct ConnectOptions {
     pub placement: Placement,
     /// A serialized `ConfigProto` to send; the options above are added to it.
     pub config: Option<Bytes>,
+    /// The cluster of this session, in place of the server's own. The server's own address must be
+    /// in it, under another name than the server was started with. Sessions share variables all the
+    /// same.
+    pub cluster: Option<ClusterSpec>,
     /// For a target `grpcs://HOST:PORT`. By default those of `FERROFLOW_CREDENTIALS`.
     pub credentials: Option<Credentials>,
 }
@@ -52,6 +57,7 @@ impl Default for ConnectOptions {
             isolate_state: false,
             placement: Placement::First,
             config: None,
+            cluster: None,
             credentials: None,
         }
     }

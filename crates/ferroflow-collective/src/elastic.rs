@@ -46,24 +46,27 @@ pub(crate) enum WorkerMessage {
     GroupFailed { epoch: u64, why: String },
     /// The process has finished its work.
     Done,
+    /// As rank 0: the state of the job is on the parameter servers of this epoch, and on no others.
+    Settled { epoch: u64 },
 }
 
 /// A message from the driver to a process.
-/// The process gets this rank in a new epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DriverMessage {
+    /// The process gets this rank in a new epoch.
     Assign {
         epoch: u64,
         rank: u32,
         size: u32,
         address: String,
+        /// The addresses of the parameter servers, separated by commas; empty if there are none.
+        ps: String,
     },
-    /// Newcomers wait for ranks: leave the epoch at the next opportunity.
+    /// Newcomers wait for ranks, or the parameter servers have changed: leave the epoch at the next
+    /// opportunity.
     NewcomersWaiting,
     /// A rank of this epoch is gone: do not wait for it.
-    RankLost {
-        epoch: u64,
-    },
+    RankLost { epoch: u64 },
     /// The driver refuses the process, for this reason.
     Refused(Error),
 }
@@ -77,6 +80,7 @@ impl WorkerMessage {
             WorkerMessage::Done => w.u8(3),
             WorkerMessage::GroupFormed { epoch } => w.u8(4).u64(*epoch),
             WorkerMessage::GroupFailed { epoch, why } => w.u8(5).u64(*epoch).text(why),
+            WorkerMessage::Settled { epoch } => w.u8(6).u64(*epoch),
         };
         w.0
     }
@@ -96,6 +100,7 @@ impl WorkerMessage {
             3 => WorkerMessage::Done,
             4 => WorkerMessage::GroupFormed { epoch: r.u64()? },
             5 => WorkerMessage::GroupFailed { epoch: r.u64()?, why: r.text()? },
+            6 => WorkerMessage::Settled { epoch: r.u64()? },
             other => {
                 return Err(err!(
                     DataLoss,
@@ -110,8 +115,8 @@ impl DriverMessage {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         match self {
-            DriverMessage::Assign { epoch, rank, size, address } => {
-                w.u8(1).u64(*epoch).u32(*rank).u32(*size).text(address)
+            DriverMessage::Assign { epoch, rank, size, address, ps } => {
+                w.u8(1).u64(*epoch).u32(*rank).u32(*size).text(address).text(ps)
             }
             DriverMessage::NewcomersWaiting => w.u8(2),
             DriverMessage::RankLost { epoch } => w.u8(3).u64(*epoch),
@@ -128,6 +133,7 @@ impl DriverMessage {
                 rank: r.u32()?,
                 size: r.u32()?,
                 address: r.text()?,
+                ps: r.text()?,
             },
             2 => DriverMessage::NewcomersWaiting,
             3 => DriverMessage::RankLost { epoch: r.u64()? },

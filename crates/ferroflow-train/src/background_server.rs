@@ -93,8 +93,12 @@ impl BackgroundServer {
     /// running.
     pub fn session(&self, graph: &Graph, device_filters: &[&str]) -> Result<Session> {
         let device_filters = device_filters.iter().map(|f| f.to_string()).collect();
-        let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
-        Session::with_runner(graph, Arc::new(GraphDefSession::on_server(self.clone(), &options)?))
+        self.session_with(graph, &ConnectOptions { device_filters, ..ConnectOptions::default() })
+    }
+
+    /// [`BackgroundServer::session`] with all options.
+    pub fn session_with(&self, graph: &Graph, options: &ConnectOptions) -> Result<Session> {
+        Session::with_runner(graph, Arc::new(GraphDefSession::on_server(self.clone(), options)?))
     }
 
     pub(crate) fn master(&self) -> &InProcessMaster {

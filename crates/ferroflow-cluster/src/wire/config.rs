@@ -2,6 +2,7 @@
 
 use crate::client::ConnectOptions;
 use crate::messages::{ClusterDescription, JobDescription};
+use crate::spec::ClusterSpec;
 use ferroflow_core::{DType, Result, bail, ensure, err};
 use ferroflow_graph::passes::{CostModel, MixedPrecision, Rewrites};
 use ferroflow_proto::tensorflow as pb;
@@ -70,11 +71,29 @@ impl SessionConfig {
         };
         config.device_filters = options.device_filters.clone();
         config.isolate_session_state = options.isolate_state;
+        if let Some(cluster) = &options.cluster {
+            let experimental = config.experimental.get_or_insert_default();
+            experimental.share_session_state_in_clusterspec_propagation = true;
+            config.cluster_def = Some(cluster_def(cluster));
+        }
         if let Some(placement) = placement_options(&options.placement) {
             config.graph_options = Some(placement);
         }
         Ok(config)
     }
+}
+
+fn cluster_def(cluster: &ClusterSpec) -> pb::ClusterDef {
+    let mut job: Vec<pb::JobDef> = Vec::new();
+    for (name, index, address) in cluster.tasks() {
+        if job.last().is_none_or(|last| last.name != name) {
+            job.push(pb::JobDef { name: name.into(), ..Default::default() });
+        }
+        if let (Some(job), Ok(index)) = (job.last_mut(), i32::try_from(index)) {
+            job.tasks.insert(index, address.into());
+        }
+    }
+    pb::ClusterDef { job }
 }
 
 /// How a client wants its graphs to be made cheaper. Each of TensorFlow's optimizers that is off

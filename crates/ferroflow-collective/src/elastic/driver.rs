@@ -46,6 +46,8 @@ pub struct DriverReport {
     pub size: usize,
     /// Names of processes that were refused because the job was done before they had a rank.
     pub late: Vec<String>,
+    /// The last list of parameter servers that the state of the job has moved to.
+    pub settled: Option<Vec<String>>,
 }
 
 /// A process's connection, closed when dropped, so that a process never waits for a driver that is
@@ -62,6 +64,7 @@ enum DriverEvent {
     Connected(u64, ClosingStream, String),
     Message(u64, WorkerMessage),
     Disconnected(u64),
+    Ps(Vec<String>),
     Stop,
 }
 
@@ -102,6 +105,8 @@ impl Driver {
             has_lost: false,
             first_failure: None,
             failures: 0,
+            ps: Vec::new(),
+            told_ps: Vec::new(),
             report: report.clone(),
         };
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -119,6 +124,13 @@ impl Driver {
     /// The address for processes.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Sets the addresses of the parameter servers of a hybrid job. The ranks leave their epoch at
+    /// the next opportunity and learn the list with their next rank.
+    pub fn set_ps(&self, addresses: Vec<String>) {
+        // Ignore the error: the driver has ended.
+        let _ = self.events.send(DriverEvent::Ps(addresses));
     }
 
     /// The counters so far.
@@ -251,6 +263,9 @@ struct EpochState {
     first_failure: Option<String>,
     /// Failed epochs in a row.
     failures: u32,
+    /// The parameter servers, and those that the ranks of the present epoch know.
+    ps: Vec<String>,
+    told_ps: Vec<String>,
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
 
@@ -318,6 +333,12 @@ impl EpochState {
                     self.announce_loss(epoch);
                 }
             }
+            DriverEvent::Message(_, WorkerMessage::Settled { epoch }) => {
+                if epoch == self.epoch {
+                    self.report.lock().settled = Some(self.told_ps.clone());
+                }
+            }
+            DriverEvent::Ps(addresses) => self.ps = addresses,
             DriverEvent::Message(_, WorkerMessage::Hello { .. }) | DriverEvent::Stop => {}
         }
     }
@@ -369,7 +390,7 @@ impl EpochState {
             let is_new = |w: &Worker| w.ready.is_some() && !inside(w) && !w.is_suspect();
             let newcomers = self.workers.values().any(is_new);
             let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
-            if newcomers && room {
+            if (newcomers && room) || self.ps != self.told_ps {
                 let here = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
                 here.for_each(|w| send(w, &DriverMessage::NewcomersWaiting));
             }
@@ -414,6 +435,8 @@ impl EpochState {
         (self.lost_since, self.short_since, self.has_lost) = (None, None, false);
         self.epoch += 1;
         let size = ready.len() as u32;
+        self.told_ps = self.ps.clone();
+        let ps = self.ps.join(",");
         {
             // Update the report before a rank can act on its assignment.
             let mut report = self.report.lock();
@@ -424,7 +447,8 @@ impl EpochState {
             let (epoch, rank) = (self.epoch, rank as u32);
             worker.assigned = Some((epoch, rank));
             worker.ready = None;
-            send(worker, &DriverMessage::Assign { epoch, rank, size, address: address.clone() });
+            let (address, ps) = (address.clone(), ps.clone());
+            send(worker, &DriverMessage::Assign { epoch, rank, size, address, ps });
         }
         tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
     }

@@ -25,6 +25,7 @@ struct Assignment {
     rank: usize,
     size: usize,
     address: String,
+    ps: String,
 }
 
 #[derive(Default)]
@@ -50,6 +51,9 @@ pub struct ElasticMember {
     trust: Trust,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
+    /// The epoch of the last group, and its parameter servers.
+    epoch: u64,
+    ps: Vec<String>,
 }
 
 impl ElasticMember {
@@ -93,7 +97,8 @@ impl ElasticMember {
             .stack_size(256 << 10)
             .spawn(move || listen(from, &to))
             .map_err(problem)?;
-        Ok(ElasticMember { stream, token: token.into(), trust, shared, reader: Some(reader) })
+        let (token, reader, ps) = (token.into(), Some(reader), Vec::new());
+        Ok(ElasticMember { stream, token, trust, shared, reader, epoch: 0, ps })
     }
 
     /// Connects as the environment describes (`FERROFLOW_ELASTIC` is the driver's address). `None`
@@ -126,6 +131,9 @@ impl ElasticMember {
             let ready = WorkerMessage::Ready { address: address.to_string() };
             write_frame(&mut self.stream, &ready.encode()).map_err(|e| self.end_or(&e))?;
             let (assignment, lost) = self.wait()?;
+            self.epoch = assignment.epoch;
+            let addresses = assignment.ps.split(',').filter(|address| !address.is_empty());
+            self.ps = addresses.map(str::to_string).collect();
             let mut member = Membership::new(assignment.rank, assignment.size, assignment.address);
             member.token = format!("{}/{}", self.token, assignment.epoch);
             member.timeout = GROUP_TIMEOUT;
@@ -177,6 +185,20 @@ impl ElasticMember {
         self.shared.newcomers.load(Ordering::SeqCst)
     }
 
+    /// The addresses of the parameter servers of the present epoch, by task; none in a job without
+    /// parameter servers.
+    pub fn ps(&self) -> &[String] {
+        &self.ps
+    }
+
+    /// Tells the driver, as rank 0, that the state of the job is on the parameter servers of the
+    /// present epoch. Others are no longer needed.
+    pub fn settled(&mut self) {
+        let message = WorkerMessage::Settled { epoch: self.epoch };
+        // Ignore the error: without a driver, nothing ends the other servers.
+        let _ = write_frame(&mut self.stream, &message.encode());
+    }
+
     /// Tells the driver that this process has finished its work.
     pub fn done(mut self) {
         let _ = write_frame(&mut self.stream, &WorkerMessage::Done.encode());
@@ -209,12 +231,12 @@ fn listen(mut stream: SecureStream, shared: &Shared) {
             Err(e) => break err!(Unavailable, "the elastic driver is gone: {e}"),
         };
         match message {
-            Ok(DriverMessage::Assign { epoch, rank, size, address }) => {
+            Ok(DriverMessage::Assign { epoch, rank, size, address, ps }) => {
                 let (rank, size) = (rank as usize, size as usize);
                 let mut state = shared.state.lock();
                 state.epoch = epoch;
                 state.lost = Arc::new(AtomicBool::new(false));
-                state.assignment = Some(Assignment { epoch, rank, size, address });
+                state.assignment = Some(Assignment { epoch, rank, size, address, ps });
                 drop(state);
                 shared.changed.notify_all();
             }

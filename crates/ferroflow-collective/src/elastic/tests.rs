@@ -32,12 +32,19 @@ fn messages_are_decoded_as_encoded() {
         WorkerMessage::Done,
         WorkerMessage::GroupFormed { epoch: 1 << 40 },
         WorkerMessage::GroupFailed { epoch: 3, why: "w".into() },
+        WorkerMessage::Settled { epoch: 4 },
     ];
     for word in words {
         assert_eq!(WorkerMessage::decode(&word.encode()).unwrap(), word);
     }
     let answers = [
-        DriverMessage::Assign { epoch: 1 << 40, rank: 2, size: 3, address: "a:1".into() },
+        DriverMessage::Assign {
+            epoch: 1 << 40,
+            rank: 2,
+            size: 3,
+            address: "a:1".into(),
+            ps: "b:1,c:2".into(),
+        },
         DriverMessage::NewcomersWaiting,
         DriverMessage::RankLost { epoch: 7 },
         DriverMessage::Refused(err!(Aborted, "why")),
@@ -46,6 +53,29 @@ fn messages_are_decoded_as_encoded() {
         assert_eq!(DriverMessage::decode(&answer.encode()).unwrap(), answer);
     }
     assert!(WorkerMessage::decode(&[1, 2, 3]).is_err() && DriverMessage::decode(&[9]).is_err());
+}
+
+#[test]
+fn ranks_learn_the_parameter_servers_with_their_next_rank() {
+    let driver = driver(1, 1, 1);
+    driver.set_ps(vec!["a:1".into()]);
+    let mut member = member(&driver, "a");
+    drop(member.next_group(&options()).unwrap());
+    assert_eq!(member.ps(), ["a:1"]);
+    let group = member.next_group(&options()).unwrap();
+    driver.set_ps(vec!["a:1".into(), "b:2".into()]);
+    while !member.has_newcomers() {
+        std::thread::yield_now();
+    }
+    drop(group);
+    drop(member.next_group(&options()).unwrap());
+    assert_eq!(member.ps(), ["a:1", "b:2"]);
+    assert_eq!(driver.report().settled, None);
+    member.settled();
+    while driver.report().settled.is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(driver.report().settled.unwrap(), ["a:1", "b:2"]);
 }
 
 #[test]
