@@ -4,6 +4,7 @@
 mod bench;
 #[cfg(test)]
 mod command_doc;
+mod cores;
 mod credentials;
 mod dashboard;
 mod devices;

@@ -51,6 +51,9 @@ pub struct Args {
     cpus: u32,
     #[command(flatten)]
     gpus: GpuFlags,
+    /// Core to run on, of those that this process may use
+    #[arg(long, hide = true)]
+    core: Option<usize>,
     /// Seconds that opening a session waits for the other tasks before it fails
     #[arg(long, value_name = "S", default_value_t = ServerOptions::SESSION_TIMEOUT.as_secs())]
     session_timeout: u64,
@@ -87,6 +90,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
+    if let Some(core) = args.core {
+        crate::cores::run_on_core(core)?;
+    }
     if let Some(threads) = args.threads {
         set_compute_threads(threads);
     }
@@ -226,7 +232,7 @@ fn options(args: Args) -> Result<ServerOptions> {
     let task = args.task.or(config.as_ref().map(|c| c.task));
     let job = job.ok_or_else(|| missing("job"))?;
     let task = task.ok_or_else(|| missing("task"))?;
-    let options = ServerOptions::of(&TfConfig { cluster, job, task });
+    let options = ServerOptions::of(&TfConfig::new(cluster, job, task));
     Ok(ServerOptions {
         bind: args.bind.or(options.bind),
         health: args.health.or(options.health),

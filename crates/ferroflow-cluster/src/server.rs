@@ -80,7 +80,7 @@ impl ServerOptions {
     /// The task that `TF_CONFIG` names. It listens on `FERROFLOW_BIND`, if that is set, with the
     /// credentials of `FERROFLOW_CREDENTIALS`. It answers health probes on `FERROFLOW_HEALTH`.
     pub fn of(config: &TfConfig) -> ServerOptions {
-        let TfConfig { cluster, job, task } = config.clone();
+        let TfConfig { cluster, job, task, .. } = config.clone();
         let bind = std::env::var("FERROFLOW_BIND").ok().filter(|bind| !bind.is_empty());
         let mut trust =
             Trust::from_env().unwrap_or_else(|e| Trust { problem: Some(e), ..Trust::default() });

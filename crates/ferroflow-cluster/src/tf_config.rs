@@ -15,9 +15,22 @@ pub struct TfConfig {
     pub job: String,
     /// The index of this task in its job.
     pub task: u32,
+    /// How tasks are reached, if it says so: `grpc`, or `grpcs` with credentials.
+    pub rpc_layer: Option<String>,
+    /// The server whose master runs the sessions of this task, if it is not its own: an address, or
+    /// a target such as `grpc://host:port`.
+    pub session_master: Option<String>,
+    /// The folder of checkpoints and events, if it says so.
+    pub model_dir: Option<String>,
 }
 
 impl TfConfig {
+    /// Task `task` of `job` in `cluster`.
+    pub fn new(cluster: ClusterSpec, job: impl Into<String>, task: u32) -> TfConfig {
+        let (rpc_layer, session_master, model_dir) = (None, None, None);
+        TfConfig { cluster, job: job.into(), task, rpc_layer, session_master, model_dir }
+    }
+
     /// Reads the environment; `None` if the variable is not set.
     pub fn from_env() -> Result<Option<TfConfig>> {
         match std::env::var("TF_CONFIG") {
@@ -45,9 +58,19 @@ impl TfConfig {
             Value::Object(jobs) if jobs.is_empty() => ClusterSpec::default(),
             cluster => ClusterSpec::from_json(cluster)?,
         };
+        let text = |names: &[&str]| {
+            let given = names.iter().map(|name| json[*name].as_str()).find_map(|given| given);
+            given.filter(|given| !given.is_empty()).map(str::to_string)
+        };
+        let others = |config: TfConfig| TfConfig {
+            rpc_layer: text(&["rpc_layer"]),
+            session_master: text(&["session_master", "session_master_target"]),
+            model_dir: text(&["model_dir"]),
+            ..config
+        };
         let task = &json["task"];
         if task.is_null() && !host.is_empty() && cluster.tasks().count() > 0 {
-            return TfConfig::on_host(cluster, host);
+            return TfConfig::on_host(cluster, host).map(others);
         }
         let Some(job) = task["type"].as_str() else {
             bail!(InvalidArgument, "task.type is missing: which job is this?");
@@ -60,7 +83,7 @@ impl TfConfig {
         let Some(task) = index.and_then(|i| u32::try_from(i).ok()) else {
             bail!(InvalidArgument, "task.index is {}, not the index of a task", task["index"]);
         };
-        Ok(TfConfig { cluster, job: job.to_string(), task })
+        Ok(others(TfConfig::new(cluster, job, task)))
     }
 
     /// The task of the cluster that runs on a host, by its name with or without the domain.
@@ -74,7 +97,7 @@ impl TfConfig {
         let here = cluster.tasks().filter(|(_, _, address)| is_here(address));
         let here: Vec<(String, u32)> = here.map(|(job, task, _)| (job.into(), task)).collect();
         match here.as_slice() {
-            [(job, task)] => Ok(TfConfig { cluster, job: job.clone(), task: *task }),
+            [(job, task)] => Ok(TfConfig::new(cluster, job, *task)),
             others => {
                 let many = if others.is_empty() { "no task" } else { "several tasks" };
                 bail!(
@@ -96,6 +119,45 @@ impl TfConfig {
                 first.is_some_and(|(job, index, _)| (job, index) == (self.job.as_str(), self.task))
             }
         }
+    }
+
+    /// An error unless the cluster has exactly one task that initializes and saves, and no
+    /// evaluator.
+    pub fn ensure_one_chief(&self) -> Result<()> {
+        let is_chief = |job: &str| matches!(job, "chief" | "master");
+        let chiefs = self.cluster.tasks().filter(|(job, _, _)| is_chief(job)).count();
+        let workers = self.cluster.tasks().filter(|(job, _, _)| *job == "worker").count();
+        if chiefs > 1 || (chiefs == 0 && workers == 0) {
+            bail!(
+                InvalidArgument,
+                "TF_CONFIG: the cluster has {chiefs} tasks of the jobs chief and master, and \
+                 {workers} workers: it must have one chief, or workers whose first is the chief"
+            );
+        }
+        if self.cluster.tasks().any(|(job, _, _)| job == "evaluator") {
+            bail!(
+                InvalidArgument,
+                "TF_CONFIG: the cluster has an evaluator, which is a task outside the cluster"
+            );
+        }
+        Ok(())
+    }
+
+    /// The target of the server whose master runs the sessions of this task; `None` if it is the
+    /// server of this task.
+    pub fn master_target(&self) -> Result<Option<String>> {
+        let layer = self.rpc_layer.as_deref().unwrap_or("grpc");
+        if !matches!(layer, "grpc" | "grpcs") {
+            bail!(
+                Unimplemented,
+                "TF_CONFIG: rpc_layer {layer:?}: tasks are reached by grpc, or by grpcs with \
+                 credentials"
+            );
+        }
+        Ok(self.session_master.as_ref().map(|master| match master.contains("://") {
+            true => master.clone(),
+            false => format!("{layer}://{master}"),
+        }))
     }
 
     /// Whether this process only evaluates the checkpoints of others.
@@ -176,6 +238,42 @@ mod tests {
         let twice = r#"{"cluster":{"ps":["a:1"],"worker":["a:2"]}}"#;
         let e = TfConfig::parse_on(twice, "a").unwrap_err();
         assert!(e.message().contains("several tasks"), "{e}");
+    }
+
+    #[test]
+    fn a_cluster_has_one_chief() {
+        let check = |cluster: &str| {
+            let text = format!(r#"{{"cluster":{cluster},"task":{{"type":"ps","index":0}}}}"#);
+            TfConfig::parse(&text).unwrap().ensure_one_chief()
+        };
+        check(r#"{"chief":["a:1"],"worker":["b:1"],"ps":["c:1"]}"#).unwrap();
+        check(r#"{"worker":["b:1","c:1"],"ps":["c:2"]}"#).unwrap();
+        for (cluster, says) in [
+            (r#"{"chief":["a:1","b:1"],"ps":["c:1"]}"#, "2 tasks of the jobs chief"),
+            (r#"{"chief":["a:1"],"master":["b:1"],"ps":["c:1"]}"#, "2 tasks of the jobs chief"),
+            (r#"{"ps":["c:1"]}"#, "0 tasks of the jobs chief"),
+            (r#"{"chief":["a:1"],"evaluator":["b:1"]}"#, "outside the cluster"),
+        ] {
+            let e = check(cluster).unwrap_err();
+            assert!(e.message().contains(says), "{cluster}: {e}");
+        }
+    }
+
+    #[test]
+    fn a_session_may_use_another_master() {
+        let with = |more: &str| {
+            let task = r#""task":{"type":"worker","index":0}"#;
+            TfConfig::parse(&format!(r#"{{"cluster":{{"worker":["a:1"]}},{task}{more}}}"#)).unwrap()
+        };
+        let plain = with("");
+        assert_eq!((plain.master_target().unwrap(), plain.model_dir), (None, None));
+        let master = with(r#","session_master_target":"b:2","rpc_layer":"grpcs","model_dir":"m""#);
+        assert_eq!(master.master_target().unwrap().as_deref(), Some("grpcs://b:2"));
+        assert_eq!(master.model_dir.as_deref(), Some("m"));
+        let whole = with(r#","session_master":"grpc://b:2","rpc_layer":"grpc""#);
+        assert_eq!(whole.master_target().unwrap().as_deref(), Some("grpc://b:2"));
+        let e = with(r#","rpc_layer":"grpc+verbs""#).master_target().unwrap_err();
+        assert!(e.message().contains("grpc+verbs"), "{e}");
     }
 
     #[test]

@@ -30,15 +30,18 @@ mod cluster;
 mod evaluate;
 mod head;
 mod train_and_evaluate;
+mod warm_start;
 
 pub use batch::{ArrayInput, Batch, ServingInput};
 pub use canned::{
-    Body, Canned, Classes, Deep, DnnClassifier, DnnRegressor, Linear, LinearClassifier,
-    LinearRegressor, Numbers, Purpose,
+    Body, Canned, Classes, Combined, Deep, DnnClassifier, DnnLinearCombinedClassifier,
+    DnnLinearCombinedRegressor, DnnRegressor, Linear, LinearClassifier, LinearRegressor, Numbers,
+    Purpose,
 };
 pub use cluster::{train_and_evaluate, train_and_evaluate_as};
 pub use evaluate::{Predictions, Scores};
 pub use train_and_evaluate::{EvalSpec, Role, TrainSpec, run_as};
+pub use warm_start::WarmStart;
 
 use crate::catalog::default_catalog;
 use crate::device::ReplicaDeviceSetter;
@@ -52,6 +55,7 @@ use crate::saved_model::Signature;
 use crate::session::Session;
 use crate::summary;
 use crate::sync_replicas::SyncTraining;
+use ferroflow_cluster::TfConfig;
 use ferroflow_core::{Code, Result, err};
 use ferroflow_graph::Catalog;
 use std::collections::BTreeMap;
@@ -196,7 +200,8 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// One process, with checkpoints and events in `dir`.
+    /// One process, with checkpoints and events in `dir`. An empty one stands for the `model_dir`
+    /// of TF_CONFIG.
     pub fn new(dir: impl AsRef<Path>) -> RunConfig {
         RunConfig {
             dir: dir.as_ref().to_path_buf(),
@@ -207,6 +212,20 @@ impl RunConfig {
             is_chief: true,
             devices: None,
         }
+    }
+
+    /// The folder that TF_CONFIG names. It is an error if this configuration names another one.
+    pub(crate) fn in_dir_of(mut self, task: &TfConfig) -> Result<RunConfig> {
+        let Some(dir) = &task.model_dir else { return Ok(self) };
+        if !self.dir.as_os_str().is_empty() && self.dir != Path::new(dir) {
+            return Err(err!(
+                InvalidArgument,
+                "model_dir is {} in the program and {dir} in TF_CONFIG: set one of them",
+                self.dir.display()
+            ));
+        }
+        self.dir = PathBuf::from(dir);
+        Ok(self)
     }
 
     /// Seed of the random ops.
@@ -259,6 +278,8 @@ pub struct Estimator {
     train: Opener,
     /// Opens sessions in this process for evaluation and prediction.
     local: Opener,
+    /// Initial values from another model.
+    warm: Option<WarmStart>,
 }
 
 impl Estimator {
@@ -285,7 +306,15 @@ impl Estimator {
     pub fn new(model: impl Model + 'static, config: RunConfig) -> Estimator {
         let local: Opener = Arc::new(Session::local);
         let (model, catalog, train) = (Arc::new(model), default_catalog(), local.clone());
-        Estimator { model, config, catalog, train, local }
+        Estimator { model, config, catalog, train, local, warm: None }
+    }
+
+    /// Starts new training with values of a checkpoint of another model. Training that resumes
+    /// ignores it.
+    #[must_use]
+    pub fn warm_start(mut self, from: WarmStart) -> Estimator {
+        self.warm = Some(from);
+        self
     }
 
     /// Uses other sessions for training, such as those of a cluster.
@@ -364,6 +393,10 @@ impl Estimator {
             .max_to_keep(self.config.max_to_keep);
         if let Until::GlobalStep(step) = until {
             training = training.hook(StopAtStep(step));
+        }
+        if let Some(warm) = self.warm.as_ref().filter(|_| self.config.is_chief) {
+            let (saver, path) = self.placed(&g, || warm.saver(&g))?;
+            training = training.warm_start(saver, path);
         }
         let open = self.train.clone();
         let mut session = self.placed(&g, || training.open(move |g| open(g)))?;

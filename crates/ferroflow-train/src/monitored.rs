@@ -50,6 +50,8 @@ pub struct MonitoredTraining {
     sync: Option<SyncTraining>,
     in_background: bool,
     is_sharded: bool,
+    /// Restores some variables from a checkpoint of another model when training starts anew.
+    warm_start: Option<(Saver, String)>,
 }
 
 impl MonitoredTraining {
@@ -69,7 +71,16 @@ impl MonitoredTraining {
             sync: None,
             in_background: false,
             is_sharded: false,
+            warm_start: None,
         }
+    }
+
+    /// Restores the variables of `saver` from a checkpoint of another model when training starts
+    /// anew, after all were initialized.
+    #[must_use]
+    pub fn warm_start(mut self, saver: Saver, checkpoint: impl Into<String>) -> Self {
+        self.warm_start = Some((saver, checkpoint.into()));
+        self
     }
 
     /// Synchronous training of several replicas.
@@ -470,6 +481,9 @@ impl MonitoredSession {
             // same servers may have trained already.
             if !restored && !self.is_ready(&session)? {
                 session.run(&self.init)?;
+                if let Some((saver, checkpoint)) = &self.training.warm_start {
+                    saver.restore(&session, checkpoint).map_err(|e| e.context("warm start"))?;
+                }
             }
             session.run(&self.local_init)?;
             session.run(&self.chief_init)?;

@@ -4,7 +4,8 @@ use super::train_and_evaluate::run_as;
 use super::{Estimator, EvalSpec, Model, Opener, Role, RunConfig, Scores, TrainSpec};
 use crate::background_server::BackgroundServer;
 use crate::device::ReplicaDeviceSetter;
-use ferroflow_cluster::{ServerOptions, TfConfig};
+use crate::session::Session;
+use ferroflow_cluster::{ConnectOptions, ServerOptions, TfConfig};
 use ferroflow_core::{Result, bail, err};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,10 @@ use std::time::Duration;
 /// - `chief`, or worker 0 where there is no chief, trains, saves and initializes; `worker`s train;
 /// - a `ps` serves until it receives a signal to end;
 /// - an `evaluator`, which is not in the cluster, evaluates each checkpoint until the last.
+///
+/// TF_CONFIG may also have `model_dir`, the folder of checkpoints, which overrides an empty one of
+/// `config`; `session_master` (or `session_master_target`), the server whose master runs the
+/// sessions; and `rpc_layer`, `grpc` or `grpcs`.
 ///
 /// Returns the last scores, if this task evaluates.
 pub fn train_and_evaluate(
@@ -34,8 +39,13 @@ pub fn train_and_evaluate_as(
     train: &TrainSpec,
     eval: &EvalSpec,
 ) -> Result<Option<Scores>> {
+    let config = match task {
+        Some(task) => config.in_dir_of(task)?,
+        None => config,
+    };
     match task {
         Some(task) if task.cluster.tasks().next().is_some() => {
+            task.ensure_one_chief()?;
             run_task(task, Estimator::new(model, config.clone()), config, train, eval)
         }
         _ => run_as(Role::Alone, &Estimator::new(model, config), train, eval),
@@ -52,8 +62,7 @@ fn run_task(
     train: &TrainSpec,
     eval: &EvalSpec,
 ) -> Result<Option<Scores>> {
-    let has = |job: &str| task.cluster.tasks().any(|(j, _, _)| j == job);
-    let is_chief = match task.job.as_str() {
+    match task.job.as_str() {
         "evaluator" => {
             return run_as(Role::Evaluator, &estimator, train, eval);
         }
@@ -61,20 +70,30 @@ fn run_task(
             serve(task)?.join()?;
             return Ok(None);
         }
-        "chief" | "master" => true,
-        "worker" => task.task == 0 && !has("chief") && !has("master"),
+        "chief" | "master" | "worker" => {}
         other => bail!(
             InvalidArgument,
             "TF_CONFIG: task.type {other:?} is none of chief, worker, ps and evaluator"
         ),
-    };
+    }
+    let is_chief = task.is_chief();
     let server = serve(task)?;
     let ps = task.cluster.tasks().filter(|(job, _, _)| *job == "ps").count();
     let here = format!("/job:{}/task:{}", task.job, task.task);
     let ps = u32::try_from(ps).map_err(|_| err!(InvalidArgument, "too many ps tasks"))?;
     let devices = ReplicaDeviceSetter::new(ps).worker(&here);
+    let master = task.master_target()?;
     let open: Opener = Arc::new(move |graph| {
-        let session = server.session(graph, &["/job:ps", &here])?;
+        let session = match &master {
+            None => server.session(graph, &["/job:ps", &here])?,
+            Some(target) => {
+                let device_filters = vec!["/job:ps".to_string(), here.clone()];
+                let options = ConnectOptions { device_filters, ..ConnectOptions::default() };
+                // The server of this process is a task of that session.
+                let _serving = &server;
+                Session::connect_with(target, graph, &options)?
+            }
+        };
         Ok(session.with_timeout(STEP_TIMEOUT))
     });
     let estimator = estimator.trained_by(config.replica(devices, is_chief), open);
