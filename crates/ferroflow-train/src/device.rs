@@ -209,6 +209,11 @@ const PS_OPS: [&str; 11] = [
     "ResourceConditionalAccumulator",
 ];
 
+/// Whether an op holds the state of a model.
+pub(crate) fn holds_state(op: &str) -> bool {
+    PS_OPS.contains(&op)
+}
+
 impl ReplicaDeviceSetter {
     /// A setter over `ps_tasks` parameter servers; with none everything goes to the worker.
     pub fn new(ps_tasks: u32) -> ReplicaDeviceSetter {
@@ -243,7 +248,7 @@ impl ReplicaDeviceSetter {
         let loads = Mutex::new((0usize, vec![0u64; self.ps_tasks as usize]));
         Ok(Arc::new(move |node| {
             let current = DeviceName::parse(&node.device)?;
-            if self.ps_tasks == 0 || !PS_OPS.contains(&node.op.as_str()) {
+            if self.ps_tasks == 0 || !holds_state(&node.op) {
                 return Ok(current.or(&worker));
             }
             let mut ps = ps.clone();

@@ -27,6 +27,7 @@ mod graph;
 mod graph_def_session;
 pub mod hooks;
 pub mod hvd;
+pub mod hybrid;
 pub mod init;
 pub mod layers;
 pub mod losses;

@@ -14,6 +14,7 @@ mod accumulator;
 mod chief;
 mod quorum;
 
+pub(crate) use accumulator::Accumulator;
 pub(crate) use chief::Chief;
 
 use crate::graph::Graph;
@@ -23,7 +24,6 @@ use crate::output::{Operation, Output};
 use crate::session::Session;
 use crate::step::StepOptions;
 use crate::variable::{Variable, VariableOptions};
-use accumulator::Accumulator;
 use ferroflow_core::{DType, PartialShape, Result, Shape};
 use quorum::{Parts, Quorum, ReplicaCounter, Watch};
 use std::time::Duration;

@@ -20,6 +20,7 @@
 //! | run it here or on a server | [`Session::local`], [`Session::connect`], [`AsyncSession`] |
 //! | train it | [`train`]: optimizers, monitored sessions, SyncReplicas, estimators |
 //! | train it with all-reduce | [`hvd`] |
+//! | train it with tables on parameter servers and all-reduce for the rest | [`hybrid`] |
 //! | start servers | [`cluster`] |
 //! | read input | [`data`] |
 //! | save and restore | [`checkpoint`] |
@@ -43,5 +44,5 @@ pub use ferroflow_core::{
 };
 pub use ferroflow_train::{
     AsyncSession, Graph, LocalOptions, Operation, Output, RunMetadata, Session, StepOptions,
-    Variable, hvd,
+    Variable, hvd, hybrid,
 };

@@ -108,10 +108,7 @@ impl Elastic {
             changed = true;
             let result = reset.and_then(|()| {
                 if let Some(since) = failed.take() {
-                    self.recoveries.push(since.elapsed());
-                    if let Some(metrics) = self.world.0.link.observed.metrics() {
-                        metrics.recovered();
-                    }
+                    self.recovered(since);
                 }
                 train(&self.world, state)
             });
@@ -124,7 +121,7 @@ impl Elastic {
                 }
                 Err(e) => e,
             };
-            if std::mem::take(&mut state.is_changing) {
+            if state.take_changing() {
                 self.rejoins += 1;
             } else if self.world.failure().is_some() || is_lost(&error) {
                 failed.get_or_insert_with(Instant::now);
@@ -153,6 +150,25 @@ impl Elastic {
         }
     }
 
+    /// The addresses of the parameter servers of the present epoch, by task; none in a job without
+    /// parameter servers.
+    pub fn ps(&self) -> Vec<String> {
+        self.seat.lock().ps().to_vec()
+    }
+
+    /// Tells the driver, as rank 0, that the state of the job is on the present parameter servers.
+    pub(crate) fn settled(&self) {
+        self.seat.lock().settled();
+    }
+
+    /// Counts the recovery from a failure that was noticed at `since`.
+    pub(crate) fn recovered(&mut self, since: Instant) {
+        self.recoveries.push(since.elapsed());
+        if let Some(metrics) = self.world.0.link.observed.metrics() {
+            metrics.recovered();
+        }
+    }
+
     /// Whether new processes wait to join: all ranks should reconnect at their next commit.
     pub fn has_newcomers(&self) -> bool {
         self.seat.lock().has_newcomers()
@@ -169,7 +185,7 @@ impl Elastic {
 }
 
 /// Whether other ranks caused the error.
-fn is_lost(e: &Error) -> bool {
+pub(crate) fn is_lost(e: &Error) -> bool {
     matches!(e.code(), Code::Unavailable | Code::Aborted)
 }
 
@@ -196,7 +212,12 @@ impl State {
     /// The state of all global variables of a graph, which must be initialized. Commits them.
     #[track_caller]
     pub fn new(graph: &Graph, session: &Session) -> Result<State> {
-        let variables = graph.global_variables();
+        State::of(graph, session, graph.global_variables())
+    }
+
+    /// The state of some variables of a graph.
+    #[track_caller]
+    pub fn of(graph: &Graph, session: &Session, variables: Vec<Variable>) -> Result<State> {
         let (mut feeds, mut assigned) = (Vec::new(), Vec::new());
         graph.at_root(|| {
             graph.name_scope("elastic_state", |_| {
@@ -236,7 +257,29 @@ impl State {
         self.on_reset.iter_mut().try_for_each(|f| f(world))
     }
 
-    fn keep(&mut self) -> Result<()> {
+    /// Goes on with another session of the same graph.
+    pub(crate) fn use_session(&mut self, session: &Session) {
+        self.session = session.clone();
+    }
+
+    /// Lets [`State::commit`] notice that processes wait to join this job.
+    pub(crate) fn attach(&mut self, job: &Elastic) {
+        self.seat = Some(job.seat.clone());
+    }
+
+    /// Releases the job, which then can finish.
+    pub(crate) fn detach(&mut self) {
+        self.seat = None;
+    }
+
+    /// Whether the last commit failed because the ranks or the parameter servers change. Asking
+    /// resets it.
+    pub(crate) fn take_changing(&mut self) -> bool {
+        std::mem::take(&mut self.is_changing)
+    }
+
+    /// Saves the current values.
+    pub(crate) fn keep(&mut self) -> Result<()> {
         self.values = self.session.run(&self.variables)?;
         self.committed_step = self.step;
         Ok(())

@@ -150,7 +150,14 @@ impl<O: Optimizer> DistributedOptimizer<O> {
         }
     }
 
-    fn all_reduced(&self, gradients: Vec<GradAndVar>) -> Vec<GradAndVar> {
+    /// The optimizer that applies the gradients.
+    pub(crate) fn inner(&self) -> &O {
+        &self.optimizer
+    }
+
+    /// The gradients of all ranks.
+    #[track_caller]
+    pub(crate) fn all_reduced(&self, gradients: Vec<GradAndVar>) -> Vec<GradAndVar> {
         let Some(graph) =
             gradients.iter().find_map(|(g, _)| Some(g.as_ref()?.values().graph().clone()))
         else {

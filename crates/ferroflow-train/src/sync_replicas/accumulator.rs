@@ -7,7 +7,7 @@ use crate::variable::Variable;
 use ferroflow_core::{DType, PartialShape};
 
 /// Sums gradients of the current step and drops stale ones.
-pub(super) struct Accumulator {
+pub(crate) struct Accumulator {
     graph: Graph,
     handle: Output,
     /// The name of the resource.
