@@ -2,8 +2,9 @@
 //! Cargo builds the examples along with the tests of this crate.
 #![allow(clippy::unwrap_used)]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The example's program, which lies beside the folder of this test.
 fn program(name: &str) -> PathBuf {
@@ -39,7 +40,7 @@ macro_rules! examples {
 }
 
 examples! {
-    dataset estimator estimator_cluster first_graph hvd_mlp linear mnist_ps model_parallel supervisor
+    dataset estimator estimator_cluster first_graph hvd_mlp linear mnist_ps model_parallel recommender supervisor
     sync_replicas while_loop
 }
 
@@ -55,6 +56,110 @@ fn elastic_kills() {
     let words: Vec<&str> = text.split_whitespace().collect();
     assert_eq!(words[..2], ["6", "kills,"], "{text}");
     assert!(words[2].parse::<u64>().unwrap() > 3 && words[3] == "epochs,", "{text}");
+}
+
+/// A process, which is killed when this is dropped.
+struct Task(Child);
+
+impl Task {
+    fn start(name: &str, arguments: &[String]) -> Task {
+        Task::with_config(name, arguments, None)
+    }
+
+    fn with_config(name: &str, arguments: &[String], tf_config: Option<&str>) -> Task {
+        let mut command = Command::new(program(name));
+        command.args(arguments).env_remove("TF_CONFIG").stdout(Stdio::piped());
+        command.envs(tf_config.map(|config| ("TF_CONFIG", config)));
+        Task(command.spawn().unwrap())
+    }
+
+    /// Waits for its end; returns what it printed.
+    fn end(mut self) -> String {
+        let mut text = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let status = self.0.wait().unwrap();
+        assert!(status.success(), "{status}\n{text}");
+        text
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The number after `name=` in a line.
+fn number(line: &str, name: &str) -> f64 {
+    let (_, rest) = line.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{line}"));
+    rest.split(',').next().unwrap().trim().parse().unwrap_or_else(|_| panic!("{line}"))
+}
+
+#[test]
+fn linear_cluster() {
+    let dir = std::env::temp_dir().join(format!("ferroflow-linear-cluster-{}", std::process::id()));
+    let spec = ferroflow::cluster::loopback_spec(&[("ps", 1), ("worker", 2)]).unwrap();
+    let hosts = |job: &str| {
+        let of = spec.tasks().filter(|task| task.0 == job).map(|task| task.2);
+        format!("--{job}_hosts={}", of.collect::<Vec<_>>().join(","))
+    };
+    let start = |job: &str, task: u32| {
+        let words = [hosts("ps"), hosts("worker"), format!("--job_name={job}")];
+        let more = [format!("--task_index={task}"), "--train_steps=400".into()];
+        let dir = ["--log_dir".to_string(), dir.display().to_string()];
+        Task::start("linear_cluster", &[&words[..], &more, &dir].concat())
+    };
+    // Workers before the parameter server, the chief last: the order does not matter.
+    let other = start("worker", 1);
+    let _ps = start("ps", 0);
+    let chief = start("worker", 0);
+    let texts = [chief.end(), other.end()];
+    for (task, text) in texts.iter().enumerate() {
+        assert!(
+            text.contains(&format!("Worker {task}: Session initialization complete.")),
+            "{text}"
+        );
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("local_step=")).collect();
+        assert!(lines.len() >= 4, "{text}");
+        for line in &lines {
+            assert!(number(line, "local_step") >= 1.0 && number(line, "loss") >= 0.0, "{line}");
+        }
+        let last = lines.last().unwrap();
+        assert!(number(last, "global_step") >= 400.0, "{text}");
+        let (w, b) = (number(last, "W"), number(last, "b"));
+        assert!((w - 2.0).abs() < 0.5 && (b - 10.0).abs() < 0.5, "{text}");
+        assert!(text.contains("Optimization Finished: W="), "{text}");
+    }
+    assert!(dir.join("checkpoint").exists());
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// The program of the test `estimator_cluster`, as the tasks of a cluster. TF_CONFIG names the
+/// folder, and the worker's sessions run on the master of the chief.
+#[test]
+fn estimator_tasks_are_processes() {
+    let dir = std::env::temp_dir().join(format!("ferroflow-estimator-{}", std::process::id()));
+    let spec = ferroflow::cluster::loopback_spec(&[("ps", 2), ("chief", 1), ("worker", 1)]);
+    let spec = spec.unwrap();
+    let list = |job: &str| {
+        let of = spec.tasks().filter(|task| task.0 == job).map(|task| format!("{:?}", task.2));
+        format!("{job:?}:[{}]", of.collect::<Vec<_>>().join(","))
+    };
+    let cluster = ["ps", "chief", "worker"].map(list).join(",");
+    let start = |job: &str, task: u32, more: &str| {
+        let task = format!(r#""task":{{"type":{job:?},"index":{task}}}"#);
+        let dir = format!(r#""model_dir":{:?},"rpc_layer":"grpc""#, dir.display().to_string());
+        let config = format!(r#"{{"cluster":{{{cluster}}},{task},{dir}{more}}}"#);
+        Task::with_config("estimator_cluster", &[], Some(&config))
+    };
+    let master = format!(r#","session_master":{:?}"#, spec.address("chief", 0).unwrap());
+    let _ps = [start("ps", 0, ""), start("ps", 1, "")];
+    let tasks = [start("worker", 0, &master), start("evaluator", 0, ""), start("chief", 0, "")];
+    let [worker, evaluator, chief] = tasks.map(Task::end);
+    assert!(evaluator.contains("after step 6"), "{evaluator}");
+    assert_eq!((worker.as_str(), chief.as_str()), ("", ""));
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
