@@ -61,6 +61,8 @@ def measure(args, names, step_time, plain):
              "--rsh", "ip netns exec {host} sh -c", "--", args.ferroflow, "bench", "layers", "--json",
              "--transport", "tcp", "--step-time", f"{step_time}s", "--steps", str(args.steps),
              "--shrink", str(args.shrink)]
+    if args.insecure:
+        words.insert(2, "--insecure")
     out = subprocess.run(words + (["--plain"] if plain else []), stdout=subprocess.PIPE, text=True,
                          timeout=args.timeout, check=True).stdout
     return [json.loads(line[line.index("{"):]) for line in out.splitlines() if "{" in line][-1]
@@ -88,6 +90,7 @@ def main():
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--shrink", type=int, default=1, help="gradients of one in so many values, to try things out")
     p.add_argument("--timeout", type=float, default=900)
+    p.add_argument("--insecure", action="store_true", help="without TLS, which takes part of two cores that all ranks share")
     args = p.parse_args()
     common._impl = "ferroflow"
     print(f"{'n':>3} {'alone':>8} {'neither':>10} {'both':>10} {'gain':>7} {'at most':>8} {'efficiency':>11} "

@@ -54,6 +54,8 @@ pub enum JobEvent {
     Stop(StopReason),
     /// New host list of an elastic job, or why it could not be read.
     Hosts(Result<Vec<crate::run::Host>>),
+    /// New number of parameter servers of an elastic job.
+    Ps(usize),
 }
 
 /// A started process.

@@ -4,6 +4,7 @@ mod address;
 mod cluster;
 mod discovery;
 mod elastic;
+mod elastic_ps;
 mod environment;
 mod hook;
 pub mod horovod;
@@ -50,6 +51,11 @@ use secrets::JobSecrets;
 /// With -np and --min-np, --max-np or --host-discovery-script: an elastic job. It continues when
 /// processes are lost and admits new ones.
 ///
+/// With -np and --ps: a hybrid job, whose ranks reduce dense variables between them and keep tables
+/// on parameter servers. Each rank gets the variables of both kinds of jobs. If the job is elastic
+/// too, the parameter servers run on this host and are restarted when they die. A line `ps COUNT`
+/// of the host discovery script changes their number while the job runs.
+///
 /// The launcher forwards each output line with the name of its process in front. Processes get no
 /// standard input. The first process that fails ends the job; the launcher reports it and exits
 /// with its code.
@@ -68,17 +74,18 @@ use secrets::JobSecrets;
     ferroflow run -np 4 -- python train.py\n  \
     ferroflow run -H hosta:2,me@hostb:2 -x PYTHONPATH -- ./train\n  \
     ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
-    ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train"
+    ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train\n  \
+    ferroflow run --ps 2 -np 4 -- ./recommender"
 )]
 pub struct Args {
     /// Ranks to start; -np N is accepted too [default: one per slot of -H]
     #[arg(short = 'n', long = "np", value_name = "N")]
     np: Option<usize>,
-    /// Parameter servers of a cluster [default: 1]
-    #[arg(long, value_name = "P", requires = "workers", conflicts_with = "np")]
+    /// Parameter servers of a cluster, or of a hybrid job with -np [default: 1]
+    #[arg(long, value_name = "P")]
     ps: Option<usize>,
-    /// Workers of a cluster, which run the program
-    #[arg(long, value_name = "W", conflicts_with = "np")]
+    /// Workers of a cluster, which run the program; with -np, the same number
+    #[arg(long, value_name = "W")]
     workers: Option<usize>,
     /// Name the first worker `chief`, as TensorFlow's Estimator expects
     #[arg(long, requires = "workers")]
@@ -108,7 +115,7 @@ pub struct Args {
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Extra reduce servers on this host that share the summing, so that each link carries less
-    #[arg(long, value_name = "K", conflicts_with = "workers")]
+    #[arg(long, value_name = "K")]
     servers: Option<usize>,
     /// Reduce servers sum everything, as parameter servers do, instead of an equal share per link
     #[arg(long, requires = "servers")]
@@ -120,10 +127,10 @@ pub struct Args {
     #[arg(long, value_name = "LINKS", conflicts_with = "workers")]
     transport: Option<String>,
     /// Smallest number of processes to start or continue with; makes the job elastic
-    #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
+    #[arg(long, value_name = "N", conflicts_with = "servers")]
     min_np: Option<usize>,
     /// Largest number of processes to admit when slots are free; makes the job elastic
-    #[arg(long, value_name = "N", conflicts_with_all = ["workers", "servers"])]
+    #[arg(long, value_name = "N", conflicts_with = "servers")]
     max_np: Option<usize>,
     /// Program that prints the current hosts, one HOST:SLOTS per line; run every second; makes the
     /// job elastic
@@ -199,6 +206,9 @@ impl Args {
             return Err(invalid(format!("{flag} has no meaning here: leave it out")));
         }
         let tasks = match (self.np, self.workers) {
+            _ if self.hybrid_ps().is_some() => {
+                return Err(invalid("--ps with -np has no meaning here: leave one out".into()));
+            }
             (Some(np), _) if np > 0 => JobTasks::Ranks(np),
             (None, Some(workers)) if workers > 0 => JobTasks::Cluster {
                 ps: self.ps.unwrap_or(1),
@@ -216,6 +226,41 @@ impl Args {
             insecure: self.insecure,
             program: self.program.clone(),
         })
+    }
+
+    /// The number of parameter servers of a hybrid job; `None` if this is none.
+    fn hybrid_ps(&self) -> Option<usize> {
+        let is_hybrid = self.np.is_some() && self.ps.or(self.workers).is_some();
+        is_hybrid.then(|| self.ps.unwrap_or(1))
+    }
+
+    /// Fails if the flags describe no job.
+    fn check(&self) -> Result<()> {
+        if self.np == Some(0) {
+            return Err(invalid("-np must be at least 1".into()));
+        }
+        match (self.np, self.workers) {
+            (Some(np), Some(workers)) if np != workers => {
+                let text = format!("-np {np} and --workers {workers}: each rank is a worker");
+                return Err(invalid(format!("{text}, so give the same number or one of the two")));
+            }
+            (None, None) if self.ps.is_some() => {
+                return Err(invalid("--ps needs --workers W, or -np N for a hybrid job".into()));
+            }
+            (None, Some(_)) if self.servers.is_some() || self.is_elastic() => {
+                let text = "--servers, --min-np and --max-np are for ranks: give -np N";
+                return Err(invalid(text.into()));
+            }
+            _ => {}
+        }
+        if self.hybrid_ps() == Some(0) {
+            return Err(invalid("a hybrid job needs at least one parameter server (--ps)".into()));
+        }
+        if self.hybrid_ps().is_some() && self.is_elastic() && (self.chief || self.evaluator) {
+            let text = "--chief and --evaluator name fixed tasks, which an elastic job has not";
+            return Err(invalid(text.into()));
+        }
+        Ok(())
     }
 
     fn is_elastic(&self) -> bool {
@@ -238,9 +283,7 @@ pub fn explained(mut e: clap::Error) -> clap::Error {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    if args.np == Some(0) {
-        return Err(invalid("-np must be at least 1".into()));
-    }
+    args.check()?;
     let shell = args.rsh.clone().or_else(|| std::env::var("FERROFLOW_RSH").ok());
     let shell = shell.as_deref().map_or_else(RemoteShell::default, RemoteShell::new);
     let np = match (args.np, args.workers, &args.hosts) {
@@ -278,8 +321,10 @@ pub fn run(args: Args) -> Result<()> {
             let plan = elastic::ElasticPlan::new(&args, np)?;
             elastic::run(elastic::ElasticPlan { env: passed_on, ..plan }, &shell)
         }
-        Some(np) => launch(with_passed_on(ranks(&args, np)?), &shell, Guard::start()),
-        None => {
+        Some(np) if args.hybrid_ps().is_none() => {
+            launch(with_passed_on(ranks(&args, np)?), &shell, Guard::start())
+        }
+        _ => {
             let hook = hook::Hook::write()?;
             let job = cluster::processes(&args, &shell, &hook)?;
             launch(with_passed_on(job), &shell, Guard::start())
@@ -320,27 +365,11 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     let Some((program, rest)) = args.program.split_first() else {
         return Err(invalid("no program to run".into()));
     };
-    let process = |(rank, &(host, local)): (usize, &(usize, usize))| {
-        let local_size = places.iter().filter(|p| p.0 == host).count();
-        let env = [
-            ("FERROFLOW_RANK", rank.to_string()),
-            ("FERROFLOW_SIZE", (n + servers.len()).to_string()),
-            ("FERROFLOW_SERVERS", servers.len().to_string()),
-            ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
-            ("FERROFLOW_LOCAL_RANK", local.to_string()),
-            ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
-            ("FERROFLOW_ADDRESS", address.clone()),
-            ("FERROFLOW_TOKEN", secrets.token().reveal().to_string()),
-            ("RANK", rank.to_string()),
-            ("WORLD_SIZE", n.to_string()),
-            ("LOCAL_RANK", local.to_string()),
-            ("LOCAL_WORLD_SIZE", local_size.to_string()),
-            ("MASTER_ADDR", rank0.clone()),
-            ("MASTER_PORT", port.to_string()),
-        ];
-        let mut env = env.map(|(name, value)| (name.to_string(), value)).to_vec();
+    let of_job = RankJob { hosts: places.iter().map(|place| place.0).collect(), address: &address };
+    let process = |(rank, &(host, _)): (usize, &(usize, usize))| {
+        let mut env = of_job.env(args, rank, servers.len(), &secrets);
         let at = address::address_of(&hosts[host], &job)?;
-        env.extend(secrets.env(&rank_role(rank), &hosts[host], &at)?);
+        env.extend(secrets.env(&[rank_role(rank)], &hosts[host], &at)?);
         Ok(Process {
             label: rank.to_string(),
             name: format!("rank {rank}"),
@@ -354,6 +383,47 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     let mut all: Vec<Process> = places.iter().enumerate().map(process).collect::<Result<_>>()?;
     all.extend(summing::processes(&servers, args, n, &address, &secrets, &job)?);
     Ok(all)
+}
+
+/// The ranks of a job.
+struct RankJob<'a> {
+    /// The host of each rank.
+    hosts: Vec<usize>,
+    /// Where rank 0 listens.
+    address: &'a str,
+}
+
+impl RankJob<'_> {
+    /// The variables that tell a process its rank, in a job with this many reduce servers.
+    fn env(
+        &self,
+        args: &Args,
+        rank: usize,
+        servers: usize,
+        secrets: &JobSecrets,
+    ) -> Vec<(String, String)> {
+        let n = self.hosts.len();
+        let here = |ranks: &[usize]| ranks.iter().filter(|&&host| host == self.hosts[rank]).count();
+        let (local, local_size) = (here(&self.hosts[..rank]), here(&self.hosts));
+        let (host, port) = self.address.rsplit_once(':').unwrap_or((self.address, ""));
+        let env = [
+            ("FERROFLOW_RANK", rank.to_string()),
+            ("FERROFLOW_SIZE", (n + servers).to_string()),
+            ("FERROFLOW_SERVERS", servers.to_string()),
+            ("FERROFLOW_SERVERS_ONLY", u8::from(args.servers_only).to_string()),
+            ("FERROFLOW_LOCAL_RANK", local.to_string()),
+            ("FERROFLOW_LOCAL_SIZE", local_size.to_string()),
+            ("FERROFLOW_ADDRESS", self.address.to_string()),
+            ("FERROFLOW_TOKEN", secrets.token().reveal().to_string()),
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", n.to_string()),
+            ("LOCAL_RANK", local.to_string()),
+            ("LOCAL_WORLD_SIZE", local_size.to_string()),
+            ("MASTER_ADDR", host.trim_matches(['[', ']']).to_string()),
+            ("MASTER_PORT", port.to_string()),
+        ];
+        env.map(|(name, value)| (name.to_string(), value)).to_vec()
+    }
 }
 
 #[cfg(test)]
@@ -410,7 +480,27 @@ pub mod tests {
         for some in [["--np", "2"], ["--workers", "2"], ["-H", "a:2"]] {
             assert!(parse(&["run", some[0], some[1], "--", "p"]).is_ok(), "{some:?}");
         }
-        assert!(parse(&["run", "--ps", "1", "--", "p"]).is_err(), "--ps needs --workers");
+    }
+
+    #[test]
+    fn flags_that_describe_no_job_are_refused() {
+        let with = |np, ps, workers| Args { np, ps, workers, ..args(1, None) };
+        for (wrong, says) in [
+            (with(Some(0), None, None), "at least 1"),
+            (with(None, Some(1), None), "--ps needs --workers"),
+            (with(Some(2), Some(1), Some(3)), "each rank is a worker"),
+            (with(Some(2), Some(0), None), "at least one parameter server"),
+            (Args { servers: Some(1), ..with(None, Some(1), Some(2)) }, "give -np N"),
+            (Args { min_np: Some(1), ..with(None, Some(1), Some(2)) }, "give -np N"),
+        ] {
+            let e = wrong.check().unwrap_err();
+            assert!(e.message().contains(says), "{e}");
+        }
+        for right in [with(Some(2), Some(1), None), with(Some(2), Some(1), Some(2))] {
+            right.check().unwrap();
+            assert_eq!(right.hybrid_ps(), Some(1));
+        }
+        assert_eq!(with(None, Some(1), Some(2)).hybrid_ps(), None);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use super::hook::Hook;
 use super::hosts::{Host, hosts, in_address, invalid, places};
 use super::ports;
 use super::secrets::JobSecrets;
-use super::{Args, Serve};
+use super::summing;
+use super::{Args, RankJob, Serve};
 use crate::launch::{Process, RemoteShell};
 use ferroflow::{Code, Error, Result};
-use ferroflow_identity::task_role;
+use ferroflow_identity::{rank_role, task_role};
 use serde_json::{Value, json};
 
 /// One task of the job.
@@ -23,6 +24,11 @@ struct Task {
 }
 
 impl Task {
+    /// Whether it trains.
+    fn is_worker(&self) -> bool {
+        matches!(self.job, "chief" | "worker")
+    }
+
     /// Its name in messages.
     fn name(&self) -> String {
         match self.job {
@@ -35,19 +41,28 @@ impl Task {
 /// The processes of a job, servers first.
 pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Process>> {
     let mut tasks = tasks_of(args)?;
+    let servers = summing::hosts_of(args)?;
     let mut hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
     for (task, (host, _)) in tasks.iter_mut().zip(places(&hosts, usize::MAX)) {
         task.host = host;
     }
     hosts.truncate(tasks.last().map_or(0, |last| last.host + 1));
-    let job: Vec<&Host> = tasks.iter().map(|t| &hosts[t.host]).collect();
+    let job: Vec<&Host> = tasks.iter().map(|t| &hosts[t.host]).chain(&servers).collect();
     let spans = !job.iter().all(|h| h.is_here());
-    let mut addresses = Vec::with_capacity(hosts.len());
+    let rank_tasks: Vec<usize> = match args.hybrid_ps() {
+        Some(_) => (0..tasks.len()).filter(|&i| tasks[i].is_worker()).collect(),
+        None => Vec::new(),
+    };
+    let (mut addresses, mut meeting) = (Vec::with_capacity(hosts.len()), String::new());
     for (h, host) in hosts.iter().enumerate() {
         let of_host = |t: &&mut Task| t.host == h && t.job != "evaluator";
         let count = tasks.iter_mut().filter(of_host).count();
-        let ports = free_ports(args.port, host, count, shell)?;
+        let has_rank0 = rank_tasks.first().is_some_and(|&first| tasks[first].host == h);
+        let mut ports = free_ports(args.port, host, count + usize::from(has_rank0), shell)?;
         let address = address_of(host, &job)?;
+        if has_rank0 && let Some(port) = ports.pop() {
+            meeting = format!("{}:{port}", in_address(&address));
+        }
         for (task, port) in tasks.iter_mut().filter(of_host).zip(ports) {
             task.address = Some(format!("{}:{port}", in_address(&address)));
         }
@@ -55,6 +70,16 @@ pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Pr
     }
     let secrets = JobSecrets::new(spans, args.insecure)?;
     let mut all = describe(args, &tasks, &hosts, spans.then_some(&addresses), &secrets)?;
+    if !rank_tasks.is_empty() {
+        let of_ranks = rank_tasks.iter().map(|&i| tasks[i].host).collect();
+        let ranks = RankJob { hosts: of_ranks, address: &meeting };
+        let is_rank = |p: &&mut Process| rank_tasks.iter().any(|&i| tasks[i].name() == p.name);
+        for (rank, process) in all.iter_mut().filter(is_rank).enumerate() {
+            process.env.extend(ranks.env(args, rank, servers.len(), &secrets));
+        }
+        let n = rank_tasks.len();
+        all.extend(summing::processes(&servers, args, n, &meeting, &secrets, &job)?);
+    }
     // The folder of the hook is on this host only.
     let here = all.iter_mut().filter(|p| p.host.is_none() && env_has(p, "TF_CONFIG"));
     for process in here {
@@ -71,7 +96,7 @@ fn env_has(process: &Process, name: &str) -> bool {
 
 /// All tasks, not yet placed: parameter servers, then workers, then the evaluator.
 fn tasks_of(args: &Args) -> Result<Vec<Task>> {
-    let (ps, workers) = (args.ps.unwrap_or(1), args.workers.unwrap_or(0));
+    let (ps, workers) = (args.ps.unwrap_or(1), args.workers.or(args.np).unwrap_or(0));
     if workers == 0 {
         return Err(invalid("a job needs at least one worker".into()));
     }
@@ -140,7 +165,13 @@ fn describe(
     let secret_env = |t: &Task| {
         let host = &hosts[t.host];
         let address = addresses.map_or("127.0.0.1", |all| all[t.host].as_str());
-        secrets.env(&task_role(t.job, t.index as u32), host, address)
+        let mut roles = vec![task_role(t.job, t.index as u32)];
+        if args.hybrid_ps().is_some() && t.is_worker() {
+            // A chief is rank 0, and the workers follow it.
+            let before = usize::from(args.chief && t.job == "worker");
+            roles.push(rank_role(t.index + before));
+        }
+        secrets.env(&roles, host, address)
     };
     let server = |t: &Task, name: String| -> Result<Process> {
         let (job, index) = (t.job.to_string(), t.index.to_string());
@@ -249,6 +280,30 @@ mod tests {
         assert_eq!(config["cluster"].to_string(), all[0].args[2]);
         let address = config["cluster"]["worker"][1].as_str().unwrap();
         assert!(address.starts_with("127.0.0.1:"), "{address}");
+    }
+
+    #[test]
+    fn ranks_of_a_hybrid_job_are_workers_too() {
+        let all = job("--ps 2 -n 2 --servers 1").unwrap();
+        assert_eq!(names(&all), ["ps 0", "ps 1", "worker 0", "worker 1", "server 0"]);
+        let env = |process: &Process, name: &str| {
+            let found = process.env.iter().find(|(n, _)| n == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        for (rank, process) in all[2..4].iter().enumerate() {
+            assert_eq!(config(process)["task"], json!({"type": "worker", "index": rank}));
+            assert_eq!(env(process, "FERROFLOW_RANK"), rank.to_string());
+            assert_eq!(env(process, "FERROFLOW_SIZE"), "3");
+            assert_eq!(env(process, "LOCAL_RANK"), rank.to_string());
+            assert_eq!(env(process, "FERROFLOW_ADDRESS"), env(&all[4], "FERROFLOW_ADDRESS"));
+        }
+        assert_eq!(env(&all[0], "FERROFLOW_RANK"), "");
+        let meeting = env(&all[2], "FERROFLOW_ADDRESS");
+        assert!(!config(&all[2])["cluster"].to_string().contains(&meeting), "a port of its own");
+        let chief = job("--ps 1 -n 2 --workers 2 --chief --port 2000").unwrap();
+        assert_eq!(names(&chief), ["ps 0", "chief", "worker 0"]);
+        assert_eq!(env(&chief[1], "FERROFLOW_RANK"), "0");
+        assert_eq!(env(&chief[2], "FERROFLOW_ADDRESS"), "127.0.0.1:2003");
     }
 
     #[test]

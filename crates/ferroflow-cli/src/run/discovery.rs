@@ -1,6 +1,6 @@
 //! Polls the script that prints the current hosts of an elastic job.
 
-use super::hosts::{Host, parse};
+use super::hosts::{Host, invalid, parse};
 use crate::launch::JobEvent;
 use ferroflow::{Code, Error, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -48,12 +48,18 @@ impl Drop for Discovery {
 
 fn follow(script: &str, events: &Sender<JobEvent>, every: Duration, over: &Receiver<Infallible>) {
     let mut known: Option<Vec<Host>> = None;
-    let mut trouble = None;
+    let (mut trouble, mut known_ps) = (None, None);
     loop {
         let answer = ask(script, over);
         let news = match answer {
-            Ok(mut found) => {
+            Ok(Found { hosts: mut found, ps }) => {
                 trouble = None;
+                if let Some(count) = ps.filter(|_| ps != known_ps) {
+                    known_ps = ps;
+                    if events.send(JobEvent::Ps(count)).is_err() {
+                        return;
+                    }
+                }
                 let is_gone = |k: &&Host| found.iter().all(|f| f.login() != k.login());
                 let gone: Vec<Host> = known.iter().flatten().filter(is_gone).cloned().collect();
                 found.extend(gone.into_iter().map(|host| Host { slots: 0, ..host }));
@@ -76,9 +82,35 @@ fn follow(script: &str, events: &Sender<JobEvent>, every: Duration, over: &Recei
     }
 }
 
-/// Runs the script and parses its hosts, one `HOST` or `HOST:SLOTS` per line. Kills the script's
-/// process group if it exceeds its time limit, and at the end.
-fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Vec<Host>> {
+/// An answer of the script.
+struct Found {
+    hosts: Vec<Host>,
+    /// How many parameter servers there should be, if it says so.
+    ps: Option<usize>,
+}
+
+impl Found {
+    /// One `HOST` or `HOST:SLOTS` per line, and `ps COUNT` for the parameter servers.
+    fn parse(text: &str) -> Result<Found> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let (mut hosts, mut ps) = (Vec::new(), None);
+        for line in lines {
+            let Some(count) = line.strip_prefix("ps ") else {
+                hosts.push(line);
+                continue;
+            };
+            let count = count.trim().parse().ok().filter(|&count| count > 0);
+            let wrong = || invalid(format!("{line:?}: expected `ps COUNT`, at least 1"));
+            ps = Some(count.ok_or_else(wrong)?);
+        }
+        let hosts = if hosts.is_empty() { Vec::new() } else { parse(&hosts.join(","))? };
+        Ok(Found { hosts, ps })
+    }
+}
+
+/// Runs the script and parses its answer. Kills the script's process group if it exceeds its time
+/// limit, and at the end.
+fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Found> {
     let problem = |text: String| Error::new(Code::Unavailable, format!("{script}: {text}"));
     let mut command = Command::new(script);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
@@ -106,8 +138,7 @@ fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Vec<Host>> {
         return Err(problem(format!("failed ({status})")));
     }
     let text = text.map_err(|e| problem(e.to_string()))?;
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    if lines.is_empty() { Ok(Vec::new()) } else { parse(&lines.join(",")) }
+    Found::parse(&text)
 }
 
 /// Reads the output while the script runs, so that it never blocks on a full pipe.
@@ -169,8 +200,18 @@ mod tests {
         let (_over, over) = channel();
         let script = Script::new("names", "echo hosta:2; echo; echo hostb");
         let found = ask(&script.path(), &over).unwrap();
-        assert_eq!(found, [Host::new("hosta", 2), Host::new("hostb", 1)]);
+        assert_eq!(found.hosts, [Host::new("hosta", 2), Host::new("hostb", 1)]);
         assert!(ask("/no/such/script", &over).is_err());
+    }
+
+    #[test]
+    fn a_script_says_how_many_parameter_servers_there_are() {
+        let found = Found::parse("hosta:2\n ps 3\n").unwrap();
+        assert_eq!((found.hosts, found.ps), (vec![Host::new("hosta", 2)], Some(3)));
+        assert_eq!(Found::parse("psych:2").unwrap().ps, None);
+        for wrong in ["ps 0", "ps x", "ps -1"] {
+            assert!(Found::parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! lost ones, and follows the host discovery script.
 
 use super::Args;
-use super::address::own_address;
+use super::address::{address_of, own_address};
 use super::discovery::{Discovery, INTERVAL};
+use super::elastic_ps::PsServers;
 use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
 use super::secrets::JobSecrets;
 use super::shortage::Shortage;
@@ -13,6 +14,7 @@ use crate::launch::{
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
+use ferroflow_identity::task_role;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -35,6 +37,8 @@ pub struct ElasticPlan {
     pub env: Vec<(String, String)>,
     /// Whether processes on several hosts work without certificates.
     pub insecure: bool,
+    /// Parameter servers of a hybrid job.
+    pub ps: Option<usize>,
 }
 
 impl ElasticPlan {
@@ -67,6 +71,7 @@ impl ElasticPlan {
             args: rest.to_vec(),
             env: Vec::new(),
             insecure: args.insecure,
+            ps: args.hybrid_ps(),
         })
     }
 }
@@ -95,6 +100,8 @@ struct ElasticJob<'a> {
     done: usize,
     short: Shortage,
     driver: Driver,
+    /// The parameter servers of a hybrid job.
+    ps: Option<PsServers>,
     events: Sender<JobEvent>,
     guard: Arc<Guard>,
 }
@@ -131,6 +138,8 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
     let trust = secrets.trust("driver", host.trim_matches(['[', ']']))?;
     let driver = Driver::start_with(listener, options, trust)?;
     let failed = vec![0; plan.hosts.len()];
+    let guard = Arc::new(Guard::start());
+    let ps = plan.ps.map(|count| PsServers::new(host, count, plan.failures));
     let mut job = ElasticJob {
         plan,
         shell,
@@ -143,13 +152,15 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
         done: 0,
         short: Shortage::default(),
         driver,
+        ps,
         events,
-        guard: Arc::new(Guard::start()),
+        guard,
     };
     let result = job.serve(&inbox);
     drop(discovery);
     let mut running: Vec<Running> = job.slots.drain(..).map(|s| s.running).collect();
     running.append(&mut job.ended);
+    running.extend(job.ps.take().into_iter().flat_map(PsServers::into_running));
     let code = finish(&mut running, &inbox, result.as_ref().copied().unwrap_or(1));
     let seen = job.driver.report();
     if seen.epochs > 1 || seen.lost > 0 {
@@ -173,6 +184,7 @@ fn await_slots(plan: &mut ElasticPlan, inbox: &Receiver<JobEvent>) -> Result<Opt
             Ok(JobEvent::Hosts(Ok(hosts))) => (plan.hosts, is_known) = (hosts, true),
             Ok(JobEvent::Hosts(Err(e))) if is_known => tell(e.message()),
             Ok(JobEvent::Hosts(Err(e))) => return Err(e),
+            Ok(JobEvent::Ps(count)) => plan.ps = plan.ps.map(|_| count),
             Ok(JobEvent::Closed) | Err(_) => {}
         }
     }
@@ -204,6 +216,7 @@ impl ElasticJob<'_> {
     fn serve(&mut self, inbox: &Receiver<JobEvent>) -> Result<u8> {
         let mut first_failure: Option<u8> = None;
         loop {
+            self.tend_ps()?;
             self.fill()?;
             if self.slots.is_empty() && (self.is_done() || first_failure.is_some()) {
                 return Ok(if self.done > 0 { 0 } else { first_failure.unwrap_or(0) });
@@ -216,6 +229,11 @@ impl ElasticJob<'_> {
                 }
                 Ok(JobEvent::Hosts(Ok(hosts))) => self.change(hosts),
                 Ok(JobEvent::Hosts(Err(e))) => tell(e.message()),
+                Ok(JobEvent::Ps(count)) => {
+                    if let Some(ps) = &mut self.ps {
+                        ps.resize(count);
+                    }
+                }
                 Ok(JobEvent::Closed) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(1),
             }
@@ -246,6 +264,19 @@ impl ElasticJob<'_> {
                 }
             }
         }
+    }
+
+    /// Starts, restarts and ends parameter servers, and tells the ranks which there are.
+    fn tend_ps(&mut self) -> Result<()> {
+        let Some(ps) = &mut self.ps else { return Ok(()) };
+        let settled = self.driver.report().settled;
+        let launch = |process: Process, index: usize| {
+            start(process, index, self.shell, &self.events, &self.guard)
+        };
+        if ps.tend(&self.secrets, settled.as_deref(), launch)? {
+            self.driver.set_ps(ps.addresses());
+        }
+        Ok(())
     }
 
     /// Whether a process has finished its work, even if it has not exited yet.
@@ -286,7 +317,17 @@ impl ElasticJob<'_> {
             ("FERROFLOW_TOKEN".into(), self.secrets.token().reveal().to_string()),
             ("FERROFLOW_NAME".into(), name.clone()),
         ]);
-        env.extend(self.secrets.env("member", host, &host.name)?);
+        let mut roles = Vec::new();
+        if let Some(ps) = &self.ps {
+            // A process that is replaced gets another number, so its address is not known here.
+            env.push(("TF_CONFIG".into(), ps.config(number).to_string()));
+            let job: Vec<&Host> = self.plan.hosts.iter().collect();
+            if !job.iter().all(|host| host.is_here()) {
+                env.push(("FERROFLOW_BIND".into(), address_of(host, &job)?));
+            }
+            roles.push(task_role("worker", number as u32));
+        }
+        env.extend(self.secrets.env(&roles, host, &host.name)?);
         Ok(Process {
             label: number.to_string(),
             name,
@@ -365,6 +406,7 @@ mod tests {
             args: vec!["-c".into(), script.into()],
             env: Vec::new(),
             insecure: false,
+            ps: None,
         }
     }
 

@@ -37,13 +37,18 @@ impl JobSecrets {
         self.authority.is_some()
     }
 
-    /// The variables of a process that may be `role` and runs on `host`, which others reach by
-    /// `address`.
-    pub fn env(&self, role: &str, host: &Host, address: &str) -> Result<Vec<(String, String)>> {
+    /// The variables of a process that may be each of `roles` and runs on `host`, which others
+    /// reach by `address`.
+    pub fn env(
+        &self,
+        roles: &[String],
+        host: &Host,
+        address: &str,
+    ) -> Result<Vec<(String, String)>> {
         let mut env = Vec::new();
         if let Some(authority) = &self.authority {
             // Groups of some of the ranks number them anew, so all are members too.
-            let roles = [role.to_string(), "member".to_string()];
+            let roles = [roles, &["member".to_string()]].concat();
             let credentials = authority.inline(&roles, &names(host, address), DAYS)?;
             env.push(("FERROFLOW_CREDENTIALS".into(), credentials));
         }
@@ -92,19 +97,19 @@ mod tests {
         let secrets = JobSecrets::new(false, false).unwrap();
         assert_eq!(secrets.token().reveal().len(), 32);
         let here = Host::new("localhost", 1);
-        assert_eq!(secrets.env("rank-0", &here, "127.0.0.1").unwrap(), []);
+        assert_eq!(secrets.env(&["rank-0".into()], &here, "127.0.0.1").unwrap(), []);
     }
 
     #[test]
     fn processes_of_several_hosts_get_certificates_unless_told_otherwise() {
         let far = Host::new("10.0.0.9", 1);
         let secrets = JobSecrets::new(true, false).unwrap();
-        let env = secrets.env("rank-1", &far, "10.0.0.9").unwrap();
+        let env = secrets.env(&["rank-1".into()], &far, "10.0.0.9").unwrap();
         assert_eq!(env.len(), 1);
         let credentials = Credentials::parse(&env[0].1).unwrap();
         assert_eq!(credentials.token().reveal(), secrets.token().reveal());
         let secrets = JobSecrets::new(true, true).unwrap();
-        let env = secrets.env("rank-1", &far, "10.0.0.9").unwrap();
+        let env = secrets.env(&["rank-1".into()], &far, "10.0.0.9").unwrap();
         assert_eq!(env, [("FERROFLOW_INSECURE".to_string(), "1".to_string())]);
     }
 }

@@ -45,7 +45,7 @@ pub fn processes(
         ];
         let here = host.login().is_none();
         let mut env = env.map(|(name, value)| (name.to_string(), value)).to_vec();
-        env.extend(secrets.env(&rank_role(n + i), host, &address_of(host, job)?)?);
+        env.extend(secrets.env(&[rank_role(n + i)], host, &address_of(host, job)?)?);
         Ok(Process {
             label: format!("server {i}"),
             name: format!("server {i}"),

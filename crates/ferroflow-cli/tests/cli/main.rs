@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod hybrid;
 mod inspect;
 mod launch;
 mod observe;

@@ -22,15 +22,25 @@ impl Discovery {
     }
 
     pub fn find(&self, slots: usize) {
+        self.find_with(slots, "");
+    }
+
+    /// Prints another line, too.
+    pub fn find_with(&self, slots: usize, line: &str) {
         // Written aside and moved, so that no reader sees half of it.
-        std::fs::write(self.path("new"), format!("localhost:{slots}\n")).unwrap();
+        std::fs::write(self.path("new"), format!("localhost:{slots}\n{line}\n")).unwrap();
         std::fs::rename(self.path("new"), self.path("hosts")).unwrap();
+    }
+
+    /// The script.
+    pub fn script(&self) -> String {
+        self.path("discover.sh")
     }
 
     /// An elastic job of 1 to 3 processes that follows it, and the lines of its output and errors.
     pub fn job(&self, program: &[&str], variables: &[(&str, &str)]) -> (Running, Lines, Lines) {
         let job = ["run", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script"];
-        let script = self.path("discover.sh");
+        let script = self.script();
         let job = [&job[..], &[&script, "--"], program].concat();
         let mut command = ferroflow(&job);
         command.env("STOP_FILE", self.path("stop")).envs(variables.iter().copied());
