@@ -1,8 +1,10 @@
 //! `ferroflow train`: trains a model without any set-up.
 
 mod cluster;
+mod compare;
 mod data;
 mod images;
+mod in_graph;
 mod loss_chart;
 mod measure;
 mod model;
@@ -40,6 +42,18 @@ pub struct Args {
     /// Train in this process alone
     #[arg(long, conflicts_with_all = ["ps", "workers", "sync", "asynchronous"])]
     local: bool,
+    /// One client and one graph for all workers, which are servers: in-graph replication. By
+    /// default each worker has its own client and graph
+    #[arg(long, conflicts_with_all = ["local", "backup"])]
+    in_graph: bool,
+    /// Train on the same examples with one worker and with --workers, synchronously and
+    /// asynchronously, between-graph and in-graph, each worker on a core of its own. Prints the
+    /// examples per second and draws the losses by time
+    #[arg(long, conflicts_with_all = ["local", "in_graph", "sync", "asynchronous", "backup", "dashboard"])]
+    compare: bool,
+    /// Run each worker on one core of its own
+    #[arg(long)]
+    pin: bool,
     /// Where to compute. gpu trains in this process alone, on its first GPU
     #[arg(long, value_enum, default_value_t = ComputeDevice::Cpu)]
     device: ComputeDevice,
@@ -79,6 +93,9 @@ pub struct Args {
     /// [default: the handwritten digits inside this command]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Train mlp and cnn on made-up images of the shape of SVHN's, 32 by 32 pixels in colour
+    #[arg(long, conflicts_with = "data")]
+    synthetic: bool,
     /// Directory for checkpoint, events and loss chart [default: ferroflow-out/MODEL]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -102,6 +119,9 @@ pub struct Args {
     /// Which worker of the cluster this process is
     #[arg(long, hide = true)]
     task: Option<u32>,
+    /// The core that this process runs on
+    #[arg(long, hide = true)]
+    core: Option<usize>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +222,9 @@ impl Args {
         self.out.clone().unwrap_or_else(|| {
             // Another data set means another model.
             let data = self.data.as_ref().and_then(|d| d.file_name());
-            let data = data.map(|d| format!("-{}", d.to_string_lossy())).unwrap_or_default();
+            let synthetic = self.synthetic.then(|| "-synthetic".to_string());
+            let data = data.map(|d| format!("-{}", d.to_string_lossy())).or(synthetic);
+            let data = data.unwrap_or_default();
             PathBuf::from("ferroflow-out").join(format!("{}{data}", self.model.name()))
         })
     }
@@ -211,6 +233,7 @@ impl Args {
     fn what(&self) -> String {
         match &self.data {
             Some(data) => format!("{} on the images in {}", self.model.name(), data.display()),
+            None if self.synthetic => format!("{} on made-up images", self.model.name()),
             None => self.model.name().into(),
         }
     }
@@ -220,7 +243,8 @@ impl Args {
         let is_default = self.steps.is_none()
             && self.batch.is_none()
             && self.learning_rate.is_none()
-            && self.data.is_none();
+            && self.data.is_none()
+            && !self.synthetic;
         is_default.then_some(match self.model {
             Model::Linear => ("W and b within", "0.05 of 2 and 10"),
             Model::Mlp => ("test accuracy at least", "0.9"),
@@ -246,9 +270,10 @@ pub fn run(args: Args) -> Result<()> {
     if args.mixed_precision.is_some() && args.device == ComputeDevice::Cpu {
         return wrong("--mixed-precision is for GPUs: add --device gpu");
     }
-    if args.data.is_some() && !matches!(args.model, Model::Mlp | Model::Cnn) {
-        let name = args.model.name();
-        return wrong(&format!("--data is for mlp and cnn: {name} makes up its own data"));
+    let has_images = matches!(args.model, Model::Mlp | Model::Cnn);
+    if (args.data.is_some() || args.synthetic) && !has_images {
+        let (name, flag) = (args.model.name(), if args.synthetic { "synthetic" } else { "data" });
+        return wrong(&format!("--{flag} is for mlp and cnn: {name} makes up its own data"));
     }
     if args.out().exists() && !args.out().is_dir() {
         return wrong(&format!("--out {}: not a directory", args.out().display()));
@@ -256,6 +281,12 @@ pub fn run(args: Args) -> Result<()> {
     if args.data.is_some() && args.cluster.is_none() {
         // Fail once here instead of in every worker.
         images::ImageSet::load(args.data.as_deref())?;
+    }
+    if let Some(core) = args.core.or((args.pin && args.local).then_some(0)) {
+        crate::cores::run_on_core(core)?;
+    }
+    if args.compare {
+        return compare::run(&args);
     }
     let local = args.local || args.device == ComputeDevice::Gpu;
     if args.cluster.is_none()
@@ -267,6 +298,7 @@ pub fn run(args: Args) -> Result<()> {
     match (&args.cluster, local) {
         (Some(_), _) => cluster::work(&args),
         (None, true) => run::local(&args),
+        (None, false) if args.in_graph => in_graph::lead(&args),
         (None, false) => cluster::lead(&args),
     }
 }

@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-fn failed(what: &str, e: impl std::fmt::Display) -> Error {
+pub fn failed(what: &str, e: impl std::fmt::Display) -> Error {
     Error::new(Code::Internal, format!("{what}: {e}"))
 }
 
@@ -258,7 +258,11 @@ pub fn lead(args: &Args) -> Result<()> {
     })?;
     finish(args, &chief, &progress, stop.is_set())?;
     stragglers.iter().for_each(|text| progress.note(text));
-    if args.model == super::Model::Linear && !stop.is_set() && chief.step > chief.first_step {
+    if args.model == super::Model::Linear
+        && !args.pin
+        && !stop.is_set()
+        && chief.step > chief.first_step
+    {
         compare(args, &chief, &stop)?;
     }
     Ok(())
@@ -301,6 +305,12 @@ fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
     if let Some(data) = &args.data {
         command.arg("--data").arg(data);
     }
+    if args.synthetic {
+        command.arg("--synthetic");
+    }
+    if args.pin {
+        command.args(["--core", &task.to_string()]);
+    }
     if args.asynchronous {
         command.arg("--async");
     } else if args.backup > 0 {
@@ -311,7 +321,7 @@ fn worker(program: &Path, args: &Args, spec: &str, task: usize) -> Command {
 }
 
 /// A cluster specification with free ports of this machine.
-fn free_cluster(ps: usize, workers: usize) -> Result<String> {
+pub fn free_cluster(ps: usize, workers: usize) -> Result<String> {
     // Hold each port until all are found, so that none is returned twice.
     let mut held = Vec::with_capacity(ps + workers);
     let mut addresses = Vec::with_capacity(ps + workers);

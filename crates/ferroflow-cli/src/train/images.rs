@@ -97,6 +97,55 @@ impl ImageSet {
     }
 }
 
+impl ImageSet {
+    /// Made-up house numbers: a digit of seven segments, somewhere in a picture of 32 by 32 pixels,
+    /// in a random colour before another one, with noise.
+    pub fn synthetic() -> ImageSet {
+        let mut draw = Draw::new(11);
+        let mut images = |count: usize| {
+            let size = Size { height: 32, width: 32, channels: 3, white: 255 };
+            let (mut pixels, mut labels) = (Vec::with_capacity(count * size.pixels()), Vec::new());
+            for _ in 0..count {
+                let digit = draw.below(10);
+                labels.push(digit as i64);
+                draw_digit(&mut draw, digit, size, &mut pixels);
+            }
+            Images { pixels, labels, size }
+        };
+        ImageSet { train: images(2000), test: images(500) }
+    }
+}
+
+/// Appends the picture of a digit.
+fn draw_digit(draw: &mut Draw, digit: usize, size: Size, pixels: &mut Vec<u8>) {
+    const SEGMENTS: [u8; 10] = [0x77, 0x24, 0x5d, 0x6d, 0x2e, 0x6b, 0x7b, 0x25, 0x7f, 0x6f];
+    // Segments are lines of a grid of 7 by 5 cells; a cell is 3 by 3 pixels.
+    let is_on = |row: usize, column: usize| {
+        let segment = match (row, column) {
+            (0, 1..=3) => 0,
+            (1..=2, 0) => 1,
+            (1..=2, 4) => 2,
+            (3, 1..=3) => 3,
+            (4..=5, 0) => 4,
+            (4..=5, 4) => 5,
+            (6, 1..=3) => 6,
+            _ => return false,
+        };
+        SEGMENTS[digit] >> segment & 1 == 1
+    };
+    let mut colour = |from: usize| [(); 3].map(|()| (from + draw.below(80)) as f32);
+    let (front, back) = (colour(150), colour(20));
+    let (top, left) = (draw.below(size.height - 21), draw.below(size.width - 15));
+    for (y, x) in (0..size.height * size.width).map(|i| (i / size.width, i % size.width)) {
+        let inside = (top..top + 21).contains(&y) && (left..left + 15).contains(&x);
+        let on = inside && is_on((y - top) / 3, (x - left) / 3);
+        for (front, back) in front.iter().zip(&back) {
+            let value = if on { front } else { back } + 12.0 * draw.normal();
+            pixels.push(value.clamp(0.0, 255.0) as u8);
+        }
+    }
+}
+
 fn digits() -> Result<ImageSet> {
     let mut text = String::new();
     let wrong = |what: String| Error::new(Code::DataLoss, format!("the digits: {what}"));
@@ -180,6 +229,17 @@ mod tests {
         let shapes: Vec<String> =
             set.test.in_turn(200).map(|b| b.unwrap().0.shape().to_string()).collect();
         assert_eq!(shapes, ["[200,64]", "[97,64]"]);
+    }
+
+    #[test]
+    fn made_up_images_have_the_shape_of_svhn() {
+        let set = ImageSet::synthetic();
+        let (x, y) = set.train.batch(&mut Draw::new(1), 3).unwrap();
+        assert_eq!(
+            (x.shape().to_string(), y.shape().to_string()),
+            ("[3,3072]".into(), "[3]".into())
+        );
+        assert!((0..10).all(|class| set.test.labels.contains(&class)));
     }
 
     #[test]

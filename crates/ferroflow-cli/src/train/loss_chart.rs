@@ -31,8 +31,15 @@ pub struct LossCurve {
 
 /// Draws the curves on a logarithmic loss axis, on which the end of training is still visible.
 pub fn svg(title: &str, curves: &[LossCurve]) -> Result<String> {
+    let caption = format!("{title}: loss by global step");
+    let labels = AxisLabels { caption, x: "global step", scale: 1.0 };
+    styled(title, |text| draw(&labels, curves, text))
+}
+
+/// Draws a chart, and lets it follow dark mode.
+fn styled(title: &str, draw: impl FnOnce(&mut String) -> Drawn) -> Result<String> {
     let mut text = String::new();
-    draw(title, curves, &mut text).map_err(|e| {
+    draw(&mut text).map_err(|e| {
         Error::new(Code::Internal, format!("cannot draw the loss chart of {title}: {e}"))
     })?;
     // The rules go right behind the opening tag.
@@ -41,20 +48,67 @@ pub fn svg(title: &str, curves: &[LossCurve]) -> Result<String> {
     Ok(text)
 }
 
+/// The losses of one way to train, by seconds since its first step.
+#[derive(Clone, Debug, Default)]
+pub struct TimeCurve {
+    pub label: String,
+    pub points: Vec<(f64, f32)>,
+}
+
+/// Draws losses by time, on a logarithmic loss axis. A point is the mean of the losses of a moment,
+/// because the losses of single batches differ much.
+pub fn by_time(title: &str, curves: &[TimeCurve]) -> Result<String> {
+    let end = curves.iter().flat_map(|c| c.points.iter().map(|p| p.0)).fold(0.0, f64::max);
+    let smooth = |c: &TimeCurve| LossCurve { label: c.label.clone(), points: moments(c, end) };
+    let curves: Vec<LossCurve> = curves.iter().map(smooth).collect();
+    let labels = AxisLabels {
+        caption: format!("{title}: loss by time"),
+        x: "seconds",
+        scale: end.max(1e-9) / MOMENTS as f64,
+    };
+    styled(title, |text| draw(&labels, &curves, text))
+}
+
+/// The number of moments into which the time of a chart is divided.
+const MOMENTS: i64 = 120;
+
+/// The mean loss of each moment until `end`.
+fn moments(curve: &TimeCurve, end: f64) -> Vec<(i64, f32)> {
+    let mut sums = std::collections::BTreeMap::<i64, (f32, f32)>::new();
+    for (seconds, loss) in curve.points.iter().filter(|(_, loss)| loss.is_finite()) {
+        let moment = (seconds / end.max(1e-9) * MOMENTS as f64) as i64;
+        let (sum, count) = sums.entry(moment).or_default();
+        (*sum, *count) = (*sum + loss, *count + 1.0);
+    }
+    sums.into_iter().map(|(moment, (sum, count))| (moment, sum / count)).collect()
+}
+
+/// What the axes of a chart mean.
+struct AxisLabels {
+    caption: String,
+    x: &'static str,
+    /// What a step of the x axis stands for.
+    scale: f64,
+}
+
 type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
-fn draw(title: &str, curves: &[LossCurve], text: &mut String) -> Drawn {
+fn draw(labels: &AxisLabels, curves: &[LossCurve], text: &mut String) -> Drawn {
     let (steps, losses) = ranges(curves);
     let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&area)
-        .caption(format!("{title}: loss by global step"), ("sans-serif", 20))
+        .caption(&labels.caption, ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(46)
         .y_label_area_size(70)
         .build_cartesian_2d(steps, losses.log_scale())?;
     chart
         .configure_mesh()
-        .x_desc("global step")
+        .x_desc(labels.x)
+        .x_label_formatter(&|x| match labels.scale {
+            1.0 => x.to_string(),
+            scale => format!("{:.1}", *x as f64 * scale),
+        })
         .y_desc("loss (log scale)")
         .axis_desc_style(("sans-serif", 15))
         .label_style(("sans-serif", 13))
@@ -170,6 +224,19 @@ mod tests {
         let svg = svg("x", &[curve(&[(0, 1.0), (8, 0.2)]), other]).unwrap();
         assert!(svg.contains("worker 0") && svg.contains("worker 1"), "{svg}");
         assert!(svg.contains("#D55E00") && svg.contains("#0072B2"), "{svg}");
+    }
+
+    #[test]
+    fn losses_by_time_have_seconds_on_their_axis() {
+        let curve = |label: &str, slow: f64| TimeCurve {
+            label: label.into(),
+            points: (0..400).map(|i| (i as f64 * slow, 2.0 / (1.0 + i as f32))).collect(),
+        };
+        let svg = by_time("cnn", &[curve("one", 0.05), curve("two", 0.03)]).unwrap();
+        for text in ["loss by time", "seconds", "one", "two"] {
+            assert!(svg.contains(text), "no {text} in {svg}");
+        }
+        assert!(by_time("x", &[TimeCurve::default()]).is_ok());
     }
 
     #[test]

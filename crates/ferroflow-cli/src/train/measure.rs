@@ -14,7 +14,7 @@ const TIME: Duration = Duration::from_secs(2);
 pub fn measured(model: Model, batch: usize) -> Result<(f64, f64)> {
     let g = Graph::new();
     g.set_seed(1);
-    let source = Source::of(model, None)?;
+    let source = Source::of(model, None, false)?;
     let built = build(model, &source, &g);
     let Trainer::Alone(train) = trainer(model, model.learning_rate(), &built.loss, None, false)
     else {

@@ -33,9 +33,12 @@ pub enum Source {
 const TEST_BATCH: usize = 500;
 
 impl Source {
-    pub fn of(model: Model, data: Option<&Path>) -> Result<Source> {
+    pub fn of(model: Model, data: Option<&Path>, is_synthetic: bool) -> Result<Source> {
         Ok(match model {
             Model::Linear => Source::Line,
+            Model::Mlp | Model::Cnn if is_synthetic => {
+                Source::Images(Box::new(ImageSet::synthetic()))
+            }
             Model::Mlp | Model::Cnn => Source::Images(Box::new(ImageSet::load(data)?)),
             Model::Embedding => Source::Ratings(Ratings::new()),
         })
@@ -72,8 +75,8 @@ pub fn build(model: Model, source: &Source, g: &Graph) -> Built {
 fn linear(g: &Graph) -> Built {
     let x = g.placeholder::<f32>("x", [None]);
     let y = g.placeholder::<f32>("y", [None]);
-    let w = g.variable("weight", 0.0);
-    let b = g.variable("bias", 0.0);
+    let w = g.get_variable("weight", 0.0);
+    let b = g.get_variable("bias", 0.0);
     let loss = losses::mean_squared_error(&y, &(&x * &w + &b));
     Built {
         input: x,
@@ -119,10 +122,11 @@ fn embedding(g: &Graph) -> Built {
     let rating = g.placeholder::<f32>("rating", [None]);
     let (user, item) = (pairs.slice(&[0, 0], &[-1, 1]), pairs.slice(&[0, 1], &[-1, 1]));
     let (user, item) = (user.reshape([None]), item.reshape([None]));
-    let table = |name: &str, rows: usize| g.variable(name, init::normal([rows, WIDTH], 0.0, 0.3));
+    let table =
+        |name: &str, rows: usize| g.get_variable(name, init::normal([rows, WIDTH], 0.0, 0.3));
     let users = table("users", Ratings::USERS);
     let items = table("items", Ratings::ITEMS);
-    let mean = g.variable("mean", 0.0);
+    let mean = g.get_variable("mean", 0.0);
     let taste = (users.gather(&user) * items.gather(&item)).sum(&[1]);
     let loss = losses::mean_squared_error(&rating, &(taste + &mean));
     Built {
@@ -157,14 +161,19 @@ pub fn trainer(
     replicas: Option<Replicas>,
     scales: bool,
 ) -> Trainer {
-    let optimizer: Box<dyn Optimizer> = match model {
-        Model::Linear => Box::new(Sgd::new(rate)),
-        Model::Mlp | Model::Cnn => Box::new(Adam::new(rate)),
-        Model::Embedding => Box::new(Adagrad::new(rate)),
-    };
+    let optimizer = optimizer(model, rate);
     match scales {
         true => with(LossScale::dynamic(optimizer), loss, replicas),
         false => with(optimizer, loss, replicas),
+    }
+}
+
+/// The optimizer of a model.
+pub fn optimizer(model: Model, rate: f32) -> Box<dyn Optimizer> {
+    match model {
+        Model::Linear => Box::new(Sgd::new(rate)),
+        Model::Mlp | Model::Cnn => Box::new(Adam::new(rate)),
+        Model::Embedding => Box::new(Adagrad::new(rate)),
     }
 }
 

@@ -164,7 +164,7 @@ impl TrainJob {
         }
         let graph = Graph::new();
         graph.set_seed(args.seed);
-        let source = Source::of(args.model, args.data.as_deref())?;
+        let source = Source::of(args.model, args.data.as_deref(), args.synthetic)?;
         let replicas = Replicas { workers: place.workers, backup: args.backup };
         let replicas = place.in_step.then_some(replicas);
         let (built, trainer, summaries) = place.scope(&graph, || {
@@ -295,7 +295,7 @@ fn explain(error: Error, out: Option<&Path>) -> Error {
 }
 
 /// Evaluates the model on test data.
-fn evaluate(
+pub fn evaluate(
     session: &MonitoredSession,
     built: &Built,
     source: &Source,

@@ -258,3 +258,32 @@ fn mistakes_are_answered_with_a_hint() {
         assert!(!status.success() && errors.contains(expected), "{arguments:?}: {errors}");
     }
 }
+
+#[test]
+fn ways_to_train_are_compared_on_the_same_examples() {
+    let out = crate::common::folder("compare");
+    let words = ["train", "linear", "--compare", "--steps", "30", "--json", "--out"];
+    let ended = crate::common::ferroflow(&words).arg(&out).output().unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{errors}");
+    let said = String::from_utf8(ended.stdout).unwrap();
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ways: Vec<&str> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
+    assert_eq!(
+        ways,
+        [
+            "one worker",
+            "between-graph, sync",
+            "between-graph, async",
+            "in-graph, sync",
+            "in-graph, async"
+        ]
+    );
+    for line in &lines {
+        // Two workers of 30 steps with ten examples each.
+        assert_eq!(line["examples"], 600.0, "{line}");
+        assert!(line["seconds"].as_f64().unwrap() > 0.0 && line["score"].is_number(), "{line}");
+    }
+    assert!(out.join("compare.svg").exists());
+    std::fs::remove_dir_all(out).unwrap();
+}
