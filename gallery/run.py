@@ -123,7 +123,7 @@ def measure(program, args):
     if second.code != 0:
         problem = f"fails: {second.error()}"
     elif not agree:
-        problem = "other results"
+        problem = f"other results: {text}"
     return {"program": program, "tensorflow": first.seconds, "ferroflow": second.seconds,
             "results": text, "problem": problem}
 
