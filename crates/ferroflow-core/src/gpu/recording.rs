@@ -191,9 +191,10 @@ impl Recorder {
         let memory = ran.as_ref().ok();
         let fetched = |a: &u64| memory.is_some_and(|m| m.fetches.contains(a));
         let kept: Vec<u64> = state.arena.taken.iter().copied().filter(|a| !fetched(a)).collect();
-        for address in &kept {
-            // It belongs to a tensor that outlives the step. No other step may write to it.
-            state.arena.blocks.remove(address);
+        if !kept.is_empty() {
+            // They belong to tensors that outlive the step. Recordings from before may write there.
+            state.arena.generation += 1;
+            kept.iter().for_each(|address| drop(state.arena.blocks.remove(address)));
         }
         state.arena.taken.clear();
         let is_whole = kept.is_empty() && !std::mem::take(&mut state.is_refused);
@@ -375,8 +376,11 @@ mod tests {
             r.adopt(256, 256);
             Ok(StepMemory::default())
         };
+        let before = record(&recorder, |_| Ok(StepMemory::default())).unwrap().unwrap();
         assert!(record(&recorder, keep).unwrap().is_none());
         assert!(!recorder.give_back(256), "the driver frees it");
+        let replayed = recorder.replay(before.generation, &mut || Ok(()));
+        assert_eq!(replayed.unwrap(), Replay::Gone, "it may write to that memory");
         let fetch = |r: &Recorder| {
             r.adopt(512, 256);
             Ok(StepMemory { fetches: vec![512], ..StepMemory::default() })
