@@ -102,7 +102,7 @@ fn compiled(source: &str, hash: u64) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder).map_err(made)?;
     let header = header(&folder)?;
     let source = format!("#include \"{}\"\n{source}", header.display());
-    keep(&path, |new| compile(&["-shared", "-x", "c++"], &source, new))?;
+    keep(&path, |new| compile(&["-shared", "-x", "c++"], Path::new("-"), &source, new))?;
     Ok(path)
 }
 
@@ -116,7 +116,8 @@ fn header(folder: &Path) -> Result<PathBuf> {
             std::fs::write(new, &text).map_err(|e| err!(Internal, "{}: {e}", new.display()))
         };
         keep(&path, write)?;
-        keep(&compiled, |new| compile(&["-x", "c++-header"], &text, new))?;
+        // g++ does not compile a header from standard input.
+        keep(&compiled, |new| compile(&["-x", "c++-header"], &path, "", new))?;
     }
     Ok(path)
 }
@@ -133,12 +134,14 @@ fn keep(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     std::fs::rename(&new, path).map_err(|e| err!(Internal, "cannot keep a kernel: {e}"))
 }
 
-fn compile(kind: &[&str], source: &str, to: &Path) -> Result<()> {
+/// Compiles the file `from`, or `source` if that is `-`.
+fn compile(kind: &[&str], from: &Path, source: &str, to: &Path) -> Result<()> {
     let mut child = Command::new("g++")
         .args(["-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w"])
         .args(["-fvisibility=hidden", "-fPIC"])
         .args(kind)
-        .args(["-", "-o"])
+        .arg(from)
+        .arg("-o")
         .arg(to)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

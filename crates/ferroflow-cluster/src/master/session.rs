@@ -62,14 +62,8 @@ impl MasterSession {
         let peers = master.peers(&members, &config.device_filters)?;
         let is_described = members.described.is_some();
         let mut found = discover(&peers, master.options.session_timeout, is_described).await?;
-        let is_used = |device: &Arc<DeviceInfo>| {
-            let number = device.name.id.unwrap_or(0);
-            device.kind() != "GPU" || config.most_gpus.is_none_or(|most| number < most)
-        };
-        let others = found.split_off(1).into_iter().flatten().filter(is_used);
-        let others: Vec<Arc<DeviceInfo>> = others.collect();
-        let own = found.into_iter().flatten().filter(is_used);
-        let own = own.map(|device| with_gpu(device, &master.task));
+        let others: Vec<Arc<DeviceInfo>> = found.split_off(1).into_iter().flatten().collect();
+        let own = found.into_iter().flatten().map(|device| with_gpu(device, &master.task));
         let own: Vec<Arc<DeviceInfo>> = own.collect();
         let devices: Vec<Arc<DeviceInfo>> = own.iter().chain(&others).cloned().collect();
 

@@ -33,8 +33,6 @@ pub(crate) struct SessionConfig {
     pub shares_described_state: bool,
     /// The task that orders the session's collectives, if the client names one.
     pub collective_leader: Option<String>,
-    /// The most GPUs of each task that the session uses.
-    pub most_gpus: Option<u32>,
     /// The whole message, for the workers that it is passed on to.
     message: pb::ConfigProto,
 }
@@ -53,7 +51,6 @@ impl SessionConfig {
             shares_described_state: experimental
                 .is_some_and(|e| e.share_session_state_in_clusterspec_propagation),
             collective_leader: leader.filter(|l| !l.is_empty()),
-            most_gpus: message.device_count.get("GPU").map(|n| u32::try_from(*n).unwrap_or(0)),
             message,
         }
     }
@@ -144,7 +141,7 @@ fn unused_fields(config: &pb::ConfigProto) -> Vec<&'static str> {
     let fields = [
         (config.intra_op_parallelism_threads != 0, "intra_op_parallelism_threads"),
         (config.inter_op_parallelism_threads != 0, "inter_op_parallelism_threads"),
-        (config.device_count.keys().any(|kind| kind != "GPU"), "device_count"),
+        (!config.device_count.is_empty(), "device_count"),
         (config.placement_period != 0, "placement_period"),
         (config.gpu_options.as_ref().is_some_and(|g| *g != Default::default()), "gpu_options"),
         (!rpc.compression_algorithm.is_empty(), "rpc_options.compression_algorithm"),
