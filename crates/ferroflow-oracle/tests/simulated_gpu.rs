@@ -158,11 +158,11 @@ fn towers_on_two_gpus_share_their_variables() {
 
 /// The losses of a few steps of the mlp with products of a 16-bit type.
 fn mixed_losses(precision: Option<DType>) -> Vec<f32> {
-    let model = TrainedModel::with_batch("mlp", "/gpu:0", Some(16)).expect("a model");
+    let model = TrainedModel::with_batch("mlp", "/gpu:0", Some(4)).expect("a model");
     let options =
         LocalOptions { gpus: vec![gpu()], mixed_precision: precision, ..LocalOptions::default() };
     let session = model.session_with(&options).expect("a session");
-    model.losses(&session, 4).expect("four steps")
+    model.losses(&session, 2).expect("two steps")
 }
 
 #[test]

@@ -51,8 +51,8 @@ const ON_GPU: &[(&str, &str)] = &[
     ("BesselI1", "cyl_bessel_i1((f64)x)"),
     ("BesselJ0", "j0((f64)x)"),
     ("BesselJ1", "j1((f64)x)"),
-    ("BesselY0", "y0((f64)x)"),
-    ("BesselY1", "y1((f64)x)"),
+    ("BesselY0", "x <= 0 ? (f64)from_bits(0xff800000u) : y0((f64)x)"),
+    ("BesselY1", "x <= 0 ? (f64)from_bits(0xff800000u) : y1((f64)x)"),
 ];
 
 /// Declares ops `z = f(x, y)` over float and double, with the names of their inputs.
