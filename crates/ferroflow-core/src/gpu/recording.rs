@@ -194,7 +194,9 @@ impl Recorder {
         if !kept.is_empty() {
             // They belong to tensors that outlive the step. Recordings from before may write there.
             state.arena.generation += 1;
-            kept.iter().for_each(|address| drop(state.arena.blocks.remove(address)));
+            for address in &kept {
+                state.arena.blocks.remove(address);
+            }
         }
         state.arena.taken.clear();
         let is_whole = kept.is_empty() && !std::mem::take(&mut state.is_refused);
