@@ -498,7 +498,7 @@ mod tests {
 
     #[test]
     fn the_largest_group_is_simulated_without_its_servers() {
-        let job = Job { bytes: 4e6, ..vgg16() };
+        let job = PlannedJob { bytes: 4e6, ..vgg16() };
         let all = simulate(&job, 65_536, 50e-6).unwrap();
         assert!(all[0].1.is_some(), "{all:?}");
         assert!(
