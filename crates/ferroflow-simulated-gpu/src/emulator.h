@@ -15,10 +15,12 @@
 
 // Functions of CUDA that the processor's library lacks.
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-static inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, fabs(x)); }
-static inline double cyl_bessel_i1(double x) {
-    return x < 0 ? -std::cyl_bessel_i(1.0, -x) : std::cyl_bessel_i(1.0, x);
+// The library throws where the result is too large for a double.
+static inline double bessel_i(double order, double x) {
+    return x < 713 ? std::cyl_bessel_i(order, x) : x + HUGE_VAL;
 }
+static inline double cyl_bessel_i0(double x) { return bessel_i(0, fabs(x)); }
+static inline double cyl_bessel_i1(double x) { return copysign(bessel_i(1, fabs(x)), x); }
 static inline double normcdfinv(double p) {
     if (!(p > 0 && p < 1)) return p == 0 ? -HUGE_VAL : p == 1 ? HUGE_VAL : NAN;
     // Bisection, then Newton's steps, on the smaller tail.

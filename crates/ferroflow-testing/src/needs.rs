@@ -23,8 +23,11 @@ pub const MPIRUN: Need = Need { missing: no_mpirun };
 /// A working `mpiexec.hydra`, the launcher of MPICH.
 pub const MPICH: Need = Need { missing: no_mpich };
 
-/// Slurm's daemons and commands, with PMIx, and munged, which authenticates them.
+/// Slurm's daemons and commands, and munged, which authenticates them.
 pub const SLURM: Need = Need { missing: no_slurm };
+
+/// The library of PMIx under the name that Slurm's plugin loads.
+pub const SLURM_PMIX: Need = Need { missing: no_pmix_of_slurm };
 
 /// The programs `ssh`, `ssh-keygen` and `sshd`, and the folder that sshd wants.
 pub const SSHD: Need = Need { missing: no_sshd };
@@ -98,6 +101,15 @@ fn no_slurm() -> Option<String> {
     }
     // It says nothing about itself without a cluster.
     failure("srun", Command::new("sh").args(["-c", "command -v srun sinfo"]))
+}
+
+fn no_pmix_of_slurm() -> Option<String> {
+    // Debian's plugin looks in this folder. The name without a version is in libpmix-dev.
+    let is_there = ["x86_64", "aarch64"].iter().any(|processor| {
+        let folder = format!("/usr/lib/{processor}-linux-gnu/pmix2/lib");
+        fs::exists(format!("{folder}/libpmix.so")).unwrap_or_default()
+    });
+    (!is_there).then(|| "there is no libpmix.so for Slurm (libpmix-dev on Debian)".into())
 }
 
 fn no_sshd() -> Option<String> {

@@ -7,7 +7,7 @@ use crate::background::Background;
 use crate::steps::Result;
 
 /// A file of each, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("/usr/bin/g++", "g++"),
     ("/usr/sbin/ip", "iproute2"),
     ("/usr/bin/mpirun.openmpi", "openmpi-bin"),
@@ -16,6 +16,8 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("/usr/sbin/slurmctld", "slurmctld"),
     ("/usr/sbin/slurmd", "slurmd"),
     ("/usr/bin/srun", "slurm-client"),
+    // Slurm's plugin of PMIx loads the library by the name that only this package has.
+    ("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so", "libpmix-dev"),
     ("/usr/sbin/sshd", "openssh-server"),
 ];
 
@@ -27,7 +29,7 @@ pub fn install() -> Result<Option<Background>> {
         .map(|(_, package)| *package)
         .collect();
     if missing.is_empty() {
-        println!("g++, ip, both mpiruns, Slurm and sshd are installed");
+        println!("g++, ip, both mpiruns, Slurm with PMIx and sshd are installed");
         return Ok(None);
     }
     if !is_root_on_debian() {

@@ -19,7 +19,8 @@ mod sshd;
 mod users;
 
 use ferroflow_testing::needs::{
-    ANOTHER_USER, HOST_NAME, MOUNTS, MPICH, MPIRUN, NETWORK_NAMESPACES, SLURM, SSHD, TERMINAL,
+    ANOTHER_USER, HOST_NAME, MOUNTS, MPICH, MPIRUN, NETWORK_NAMESPACES, SLURM, SLURM_PMIX, SSHD,
+    TERMINAL,
 };
 use ferroflow_testing::{trial, trials};
 
@@ -41,7 +42,13 @@ fn main() {
         trial!(mpi::open_mpi_starts_ranks_on_two_hosts, MPIRUN, NETWORK_NAMESPACES),
         trial!(mpi::mpich_starts_ranks_on_two_hosts, MPICH, NETWORK_NAMESPACES),
         trial!(mpi::ranks_choose_the_interface_that_reaches_the_others, MPICH, NETWORK_NAMESPACES),
-        trial!(slurm::srun_starts_ranks_on_two_nodes, SLURM, NETWORK_NAMESPACES),
+        trial!(slurm::srun_starts_ranks_on_two_nodes_by_pmi2, SLURM, NETWORK_NAMESPACES),
+        trial!(
+            slurm::srun_starts_ranks_on_two_nodes_by_pmix,
+            SLURM,
+            SLURM_PMIX,
+            NETWORK_NAMESPACES
+        ),
         trial!(kubernetes::a_cluster_goes_on_when_any_of_its_pods_is_replaced, NETWORK_NAMESPACES),
         trial!(kubernetes::an_all_reduce_job_starts_again_after_a_rank_is_lost, NETWORK_NAMESPACES),
         trial!(gpu_libraries::an_old_driver_is_named_with_its_version, gpu_libraries::GCC),

@@ -110,16 +110,22 @@ impl Drop for Slurm {
     }
 }
 
-pub fn srun_starts_ranks_on_two_nodes() {
+pub fn srun_starts_ranks_on_two_nodes_by_pmix() {
+    two_nodes("--mpi=pmix");
+}
+
+pub fn srun_starts_ranks_on_two_nodes_by_pmi2() {
+    two_nodes("--mpi=pmi2");
+}
+
+fn two_nodes(store: &str) {
     let cable = Cable::between_two();
     let slurm = Slurm::start(&cable);
     let bench = ["bench", "allreduce", "--sizes", "4", "--seconds", "0.02", "--json"];
-    for store in ["--mpi=pmix", "--mpi=pmi2"] {
-        let job = ["srun", store, "-N2", "-n2", PROGRAM];
-        let said = slurm.says(&[&job[..], &bench].concat());
-        let figures: Vec<serde_json::Value> =
-            said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        assert_eq!(figures.len(), 1, "{store}: {said}{}", slurm.logs());
-        assert_eq!((&figures[0]["n"], &figures[0]["links"]), (&2.into(), &"tcp".into()), "{said}");
-    }
+    let job = ["srun", store, "-N2", "-n2", PROGRAM];
+    let said = slurm.says(&[&job[..], &bench].concat());
+    let figures: Vec<serde_json::Value> =
+        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(figures.len(), 1, "{said}{}", slurm.logs());
+    assert_eq!((&figures[0]["n"], &figures[0]["links"]), (&2.into(), &"tcp".into()), "{said}");
 }
