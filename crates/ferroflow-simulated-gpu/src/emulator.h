@@ -42,6 +42,11 @@ static inline double erfinv(double y) {
     return x;
 }
 
+// The library's functions look at bits, so they do not take denormals as zero.
+static inline float wide(float x) {
+    return fabsf(x) < __FLT_MIN__ ? copysignf(0.0f, x) : x;
+}
+
 struct EmulatedIndex { unsigned x, y, z; };
 static thread_local EmulatedIndex threadIdx, blockIdx, blockDim, gridDim;
 

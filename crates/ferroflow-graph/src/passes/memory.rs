@@ -7,7 +7,7 @@
 //! A node that is on a GPU without having a kernel there moves to the CPU of its task: a variable
 //! that it uses was placed on the GPU before.
 
-use super::Pruned;
+use super::{Pruned, VariableUses};
 use crate::attr::Attrs;
 use crate::gpu_support::GpuPorts;
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
@@ -81,6 +81,7 @@ struct Copies {
 
 impl Copies {
     fn insert(mut self, graph: &mut GraphIr) -> Result<()> {
+        let variables = VariableUses::of(graph);
         for id in graph.ids() {
             for i in 0..graph.node(id).inputs.len() {
                 let node = graph.node(id);
@@ -88,7 +89,8 @@ impl Copies {
                     continue;
                 }
                 let e = node.inputs[i];
-                if node.op.role == OpRole::Return && graph.type_of(e).is_ref {
+                let is_variable = graph.type_of(e).is_ref || variables.is_alias(e.node);
+                if node.op.role == OpRole::Return && is_variable {
                     continue;
                 }
                 let wanted = self.wanted(id, i);

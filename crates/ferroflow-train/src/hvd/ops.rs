@@ -261,6 +261,10 @@ impl AsyncKernel for Communicate {
             });
             return;
         };
+        // One rank alone has nothing to reduce, so its stream need not wait.
+        if self.device_call().is_some() && self.link.place.read().size == 1 {
+            return deliver(Ok(vec![tensor]));
+        }
         if let (Some(call), Some(group)) = (self.device_call(), self.link.device_group(&tensor)) {
             let done = move |result: Result<Tensor>| deliver(result.map(|t| vec![t]));
             self.link.call_on_device(&group, &name, call, tensor, ask, Box::new(done));

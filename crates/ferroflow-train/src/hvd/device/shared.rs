@@ -52,8 +52,10 @@ pub(super) fn call(
         };
         let (text, later, again) = (name.clone(), link.clone(), ask.clone());
         let then = move |all: Result<(Tensor, Vec<usize>)>| {
-            let result = all
-                .and_then(|(all, counts)| reduced(&gpu, &text, call, &tensor, head, &all, &counts));
+            let rank = later.place.read().rank;
+            let result = all.and_then(|(all, counts)| {
+                reduced(&gpu, &text, call, rank, &tensor, head, &all, &counts)
+            });
             finish(&later, &text, &gpu, tensor, again, result, done);
         };
         let gathered = format!("{name} on one GPU");
@@ -77,6 +79,7 @@ fn reduced(
     gpu: &Arc<dyn Gpu>,
     name: &str,
     call: DeviceCall,
+    rank: usize,
     tensor: &Tensor,
     head: usize,
     all: &Tensor,
@@ -85,11 +88,15 @@ fn reduced(
     let parts = parts(all, counts)?;
     let heads: Vec<&[i64]> = parts.iter().map(|part| &part[..head.min(part.len())]).collect();
     ensure_same(name, &heads)?;
-    let import = |part: &&[i64]| {
-        let bytes: Vec<u8> = part[head..].iter().map(|&byte| byte as u8).collect();
-        gpu.import(&bytes)
+    // The driver does not let a process import what it has exported itself.
+    let import = |(of, part): (usize, &&[i64])| match of == rank {
+        true => tensor.device_address(),
+        false => {
+            let bytes: Vec<u8> = part[head..].iter().map(|&byte| byte as u8).collect();
+            gpu.import(&bytes)
+        }
     };
-    let addresses = parts.iter().map(import).collect::<Result<Vec<u64>>>()?;
+    let addresses = parts.iter().enumerate().map(import).collect::<Result<Vec<u64>>>()?;
     let out = Tensor::on_device(gpu, tensor.dtype(), tensor.shape().clone())?;
     match call {
         DeviceCall::Broadcast(root) => {
