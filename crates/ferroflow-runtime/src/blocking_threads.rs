@@ -86,9 +86,9 @@ impl State {
     /// Whether new work of a session gets a new thread, if no thread is idle.
     fn may_start(&self, number: u64) -> bool {
         let running = self.sessions.get(&number).map_or(0, |session| session.running);
-        match number {
-            0 => self.threads < MOST,
-            _ if running == 0 => self.threads < MOST_EVER,
+        match (number, running) {
+            (_, 0) => self.threads < MOST_EVER,
+            (0, _) => self.threads < MOST,
             _ => running < MOST_OF_SESSION && self.threads < MOST,
         }
     }

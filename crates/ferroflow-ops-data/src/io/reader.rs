@@ -216,8 +216,12 @@ impl Completion for Waits {
         };
         // Files are read on a thread that may wait for them, not on the one that happened to
         // bring the name.
-        let threads = job.step.threads.clone();
-        threads.spawn_blocking(Box::new(move || job.go_on(held, name)));
+        let step = job.step.clone();
+        let memory = step.memory.clone();
+        // The thread and the memory are those of the job's session.
+        step.memory.run(|| {
+            step.threads.spawn_blocking(Box::new(move || memory.run(|| job.go_on(held, name))));
+        });
     }
 }
 

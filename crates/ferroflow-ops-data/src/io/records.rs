@@ -2,11 +2,14 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::{files, limits};
+use ferroflow_core::{Reservation, files, limits};
 use ferroflow_op_kit::file::{file_error, local};
 use ferroflow_op_kit::tfrecord::{RecordCompression, masked_crc};
 use flate2::bufread::{GzDecoder, ZlibDecoder};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Take};
+
+/// Bytes that are read before they count.
+const PIECE: u64 = 1 << 20;
 
 /// A file being read from front to back.
 pub(crate) struct Input {
@@ -47,23 +50,41 @@ impl Input {
 
     /// The next line with its line end, unchanged; `None` after the last one.
     pub fn raw_line(&mut self) -> Result<Option<Vec<u8>>> {
-        let most = limits().record;
-        let mut line = Vec::new();
-        let mut from = self.from.by_ref().take((most.most as u64).saturating_add(1));
-        let n = from.read_until(b'\n', &mut line).map_err(|e| file_error(&self.name, &e))?;
-        most.admit(n, format_args!("the reader of {}", self.name))?;
-        self.at += n as u64;
-        Ok((n > 0).then_some(line))
+        let most = (limits().record.most as u64).saturating_add(1);
+        let line = self.in_pieces(most, |from, line| {
+            from.read_until(b'\n', line)?;
+            Ok(line.last() == Some(&b'\n'))
+        })?;
+        Ok((!line.is_empty()).then_some(line))
     }
 
     /// Up to `n` bytes: fewer only at the end of the file.
     pub fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
-        let most = limits().record;
-        let n = std::cmp::min(n, (most.most as u64).saturating_add(1));
-        let read = self.from.by_ref().take(n).read_to_end(&mut out);
-        read.map_err(|e| file_error(&self.name, &e))?;
-        most.admit(out.len(), format_args!("the reader of {}", self.name))?;
+        let most = (limits().record.most as u64).saturating_add(1);
+        self.in_pieces(Ord::min(n, most), |from, out| from.read_to_end(out).map(|_| false))
+    }
+
+    /// Up to `most` bytes, read piece by piece: compressed data may stand for very many. They count
+    /// against the limits while they are read. `read` tells whether its piece was the last one.
+    fn in_pieces(
+        &mut self,
+        most: u64,
+        read: impl Fn(&mut Take<&mut Box<dyn BufRead + Send>>, &mut Vec<u8>) -> io::Result<bool>,
+    ) -> Result<Vec<u8>> {
+        let (mut out, mut counted) = (Vec::new(), Reservation::default());
+        loop {
+            let before = out.len() as u64;
+            let piece = Ord::min(PIECE, most - before);
+            let mut from = self.from.by_ref().take(piece);
+            let is_last = read(&mut from, &mut out).map_err(|e| file_error(&self.name, &e))?;
+            let read = out.len() as u64 - before;
+            if is_last || read < piece || before + read == most {
+                break;
+            }
+            // A vector that grows has room for twice as much.
+            counted.grow(2 * read as usize)?;
+        }
+        limits().record.admit(out.len(), format_args!("the reader of {}", self.name))?;
         self.at += out.len() as u64;
         Ok(out)
     }
@@ -103,4 +124,48 @@ impl Input {
 fn ensure_crc(bytes: &[u8], stored: [u8; 4], at: u64) -> Result<()> {
     ensure!(stored == masked_crc(bytes).to_le_bytes(), DataLoss, "corrupted record at {at}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::{Limit, Limits, MemoryOwner};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    /// A compressed line of this many bytes.
+    fn compressed(len: usize) -> Vec<u8> {
+        let mut to = GzEncoder::new(Vec::new(), Compression::default());
+        (0..len >> 16).for_each(|_| to.write_all(&[b'a'; 1 << 16]).unwrap());
+        to.write_all(b"\nnext\n").unwrap();
+        to.finish().unwrap()
+    }
+
+    fn input(len: usize) -> Input {
+        let file = io::Cursor::new(compressed(len));
+        Input::new("test", file, RecordCompression::Gzip)
+    }
+
+    #[test]
+    fn lines_and_bytes_longer_than_a_piece_are_whole() {
+        let mut lines = input(3 << 20);
+        assert_eq!(lines.line().unwrap().unwrap().len(), 3 << 20);
+        assert_eq!(lines.line().unwrap().unwrap(), "next");
+        assert_eq!(lines.line().unwrap(), None);
+        let mut bytes = input(3 << 20);
+        assert_eq!(bytes.bytes(2 << 20).unwrap().len(), 2 << 20);
+        assert_eq!(bytes.bytes((1 << 20) + 1).unwrap().last(), Some(&b'\n'));
+        assert_eq!(bytes.bytes(1 << 30).unwrap(), b"next\n");
+    }
+
+    #[test]
+    fn a_compressed_line_counts_while_it_is_read() {
+        let limit = Limit { most: 8 << 20, ..Limits::DEFAULT.session_memory };
+        let session = MemoryOwner::new("session 7", limit);
+        let e = session.run(|| input(64 << 20).line()).unwrap_err();
+        assert_eq!(e.code(), Code::ResourceExhausted);
+        assert!(session.live() < 1 << 20);
+        assert!(session.run(|| input(2 << 20).line()).is_ok());
+    }
 }
