@@ -129,8 +129,8 @@ def process_set_included_op(process_set_id=0, name=None):
 
 # ------------------------------------------------------------------- gradients
 
-# The loss of the job is the sum over ranks, so gradients travel the way of the values in reverse
-# and are summed.
+# Gradients travel the way of the values in reverse. As in Horovod, the gradient of a reduction is
+# reduced by the same operation, and those of the other ops are averages over the ranks.
 
 not_differentiable("HorovodRank", "HorovodSize", "HorovodLocalRank", "HorovodLocalSize")
 
@@ -153,29 +153,29 @@ def _allreduce_grad(op, grad):
 
 @gradient("HorovodBroadcast")
 def _broadcast_grad(op, grad):
-    total = _op("Allreduce", grad, reduce_op=core.Sum, **_same(op))[0]
+    mean = _op("Allreduce", grad, reduce_op=core.Average, **_same(op))[0]
     is_root = math_ops.equal(_op("Rank")[0], op.get_attr("root_rank"))
-    return total * math_ops.cast(is_root, total.dtype)
+    return mean * math_ops.cast(is_root, mean.dtype)
 
 
 @gradient("HorovodAllgather")
 def _allgather_grad(op, grad):
-    # Each rank gets the gradients of its rows from all ranks, and sums them.
+    # Each rank gets the gradients of its rows from all ranks, and averages them.
     shape = array_ops.shape(op.inputs[0])
     counts = _op("Allgather", shape[:1], **_same(op))[0]
     sent = _op("Alltoall", grad, counts, **_same(op))
     of_ranks = array_ops.reshape(
         sent[0], array_ops.concat([array_ops.reshape(array_ops.size(counts), [1]), shape], 0))
-    return math_ops.reduce_sum(of_ranks, 0)
+    return math_ops.reduce_mean(of_ranks, 0)
 
 
 @gradient("HorovodReducescatter")
 def _reducescatter_grad(op, grad):
     by = _reduction(op)
     total = _op("Allgather", grad, **_same(op))[0]
-    if by == core.Average:
+    if by != core.Average:
         one = ops.convert_to_tensor(1.0, total.dtype)
-        total = total / _op("Allreduce", one, reduce_op=core.Sum, **_same(op))[0]
+        total = total * _op("Allreduce", one, reduce_op=core.Sum, **_same(op))[0]
     return total
 
 
