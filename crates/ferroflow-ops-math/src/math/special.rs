@@ -41,18 +41,19 @@ macro_rules! unary_ops {
 /// Floats that special functions are for.
 const COMPUTED: gpu::GpuTypes = &[("T", &[DType::Half, DType::Float, DType::Double])];
 
-/// Ops of [`unary_ops`] with their formulas on GPUs, in double precision.
+/// Ops of [`unary_ops`] with their formulas on GPUs, in double precision. `x - x` is NaN where `x` is
+/// infinite: TensorFlow's Bessel functions have no limits there.
 const ON_GPU: &[(&str, &str)] = &[
     ("Lgamma", "lgamma((f64)x)"),
     ("Digamma", include_str!("special/digamma.cu")),
     ("Erfinv", "erfinv((f64)x)"),
     ("Ndtri", "x < 0 || x > 1 ? (f64)x * 0.0 / 0.0 : normcdfinv((f64)x)"),
-    ("BesselI0", "cyl_bessel_i0((f64)x)"),
-    ("BesselI1", "cyl_bessel_i1((f64)x)"),
-    ("BesselJ0", "j0((f64)x)"),
-    ("BesselJ1", "j1((f64)x)"),
-    ("BesselY0", "x <= 0 ? (f64)from_bits(0xff800000u) : y0((f64)x)"),
-    ("BesselY1", "x <= 0 ? (f64)from_bits(0xff800000u) : y1((f64)x)"),
+    ("BesselI0", "cyl_bessel_i0((f64)x) + ((f64)x - (f64)x)"),
+    ("BesselI1", "cyl_bessel_i1((f64)x) + ((f64)x - (f64)x)"),
+    ("BesselJ0", "j0((f64)x) + ((f64)x - (f64)x)"),
+    ("BesselJ1", "j1((f64)x) + ((f64)x - (f64)x)"),
+    ("BesselY0", "x <= 0 ? (f64)from_bits(0xff800000u) : y0((f64)x) + ((f64)x - (f64)x)"),
+    ("BesselY1", "x <= 0 ? (f64)from_bits(0xff800000u) : y1((f64)x) + ((f64)x - (f64)x)"),
 ];
 
 /// Declares ops `z = f(x, y)` over float and double, with the names of their inputs.
