@@ -41,8 +41,8 @@ macro_rules! unary_ops {
 /// Floats that special functions are for.
 const COMPUTED: gpu::GpuTypes = &[("T", &[DType::Half, DType::Float, DType::Double])];
 
-/// Ops of [`unary_ops`] with their formulas on GPUs, in double precision. `x - x` is NaN where `x` is
-/// infinite: TensorFlow's Bessel functions have no limits there.
+/// Ops of [`unary_ops`] with their formulas on GPUs, in double precision. `x - x` is NaN where `x`
+/// is infinite: TensorFlow's Bessel functions have no limits there.
 const ON_GPU: &[(&str, &str)] = &[
     ("Lgamma", "lgamma((f64)x)"),
     ("Digamma", include_str!("special/digamma.cu")),
