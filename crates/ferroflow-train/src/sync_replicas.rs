@@ -314,14 +314,8 @@ mod tests {
             })
         }
 
-        /// Trains until `last`. Returns the number of its own steps.
-        fn train(&mut self, goal: f32, last: i64) -> i64 {
-            let mut own = 0;
-            while self.session.global_step() < last {
-                self.session.train_fed((&self.goal, goal), ()).unwrap();
-                own += 1;
-            }
-            own
+        fn train(&mut self, goal: f32) {
+            self.session.train_fed((&self.goal, goal), ()).unwrap();
         }
 
         fn look(&self) -> (f32, i64) {
@@ -342,26 +336,28 @@ mod tests {
         let servers = [0, 1, 2].map(|task| start("worker", task));
         let mut chief = Worker::open(&servers[0], 0);
         let [mut other, mut slow] = [1, 2].map(|task| Worker::open(&servers[task], task));
-        // The slow worker computes its first step while the others train.
-        let own = std::thread::scope(|scope| {
-            let other = scope.spawn(|| other.train(3.0, STEPS));
-            let own = chief.train(3.0, STEPS);
-            (own, other.join().unwrap())
-        });
+        // The slow worker computes its first step while the others train. They wait for each other
+        // before each step: one that is a step ahead may take a token that the slow one left, and
+        // give both gradients of the next step.
+        for _ in 0..STEPS {
+            std::thread::scope(|scope| {
+                scope.spawn(|| other.train(3.0));
+                chief.train(3.0);
+            });
+        }
         let (w, stale) = chief.look();
-        // Each of the two contributed once to each step.
-        assert_eq!((own, stale), ((STEPS, STEPS), 0));
+        assert_eq!((chief.session.global_step(), stale), (STEPS, 0));
         let expected = 3.0 * (1.0 - 0.8f32.powi(STEPS as i32));
         assert!((w - expected).abs() < 1e-3, "{w} {expected}");
         // Its gradient, which pulls elsewhere, comes too late.
-        slow.session.train_fed((&slow.goal, -1000.0f32), ()).unwrap();
+        slow.train(-1000.0);
         let (after, stale) = slow.look();
         assert_eq!((after, stale), (w, 1));
         // It has caught up: with one other worker, the next step uses its gradient.
         assert_eq!(slow.session.global_step(), STEPS);
         std::thread::scope(|scope| {
-            scope.spawn(|| other.train(3.0, STEPS + 1));
-            slow.train(5.0, STEPS + 1);
+            scope.spawn(|| other.train(3.0));
+            slow.train(5.0);
         });
         let (w, stale) = slow.look();
         assert_eq!(stale, 1);
