@@ -107,7 +107,11 @@ impl Step {
             Step::Tidy => tidy::checked(),
             Step::Deny => deny::run(&deny::Args {}),
             Step::Clippy if is_whole => {
-                run(steps::cargo(&["test", "--workspace", "--all-targets", "--no-run", "--quiet"]))
+                // `--all-targets` would compile each example twice: as a program, which tests
+                // start, and as a test that is empty.
+                run(steps::cargo(&["test", "--workspace", "--no-run", "--quiet"]))?;
+                let benches = ["test", "--workspace", "--bench", "*", "--no-run", "--quiet"];
+                run(steps::cargo(&benches))
             }
             Step::Clippy => {
                 let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];

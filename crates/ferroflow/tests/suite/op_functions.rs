@@ -182,9 +182,10 @@ fn function(op: &OpDef) -> String {
     outputs.declare(op, &mut text);
     let result = outputs.result_type(op);
     if optional.is_empty() {
+        // Inline, so that only programs that call it compile it.
         let _ = writeln!(
             text,
-            "\n{doc}#[track_caller]\npub fn {name}({}) -> {result} {{\n{}\n}}",
+            "\n{doc}#[inline]\n#[track_caller]\npub fn {name}({}) -> {result} {{\n{}\n}}",
             parameters.join(", "),
             outputs.returned(op, &made(&body))
         );
@@ -229,14 +230,14 @@ fn function(op: &OpDef) -> String {
     );
     let _ = writeln!(
         text,
-        "\n{doc}#[track_caller]\npub fn {name}({}) -> {result} {{\n{with}({}, {options}::default())\n}}",
+        "\n{doc}#[inline]\n#[track_caller]\npub fn {name}({}) -> {result} {{\n{with}({}, {options}::default())\n}}",
         parameters.join(", "),
         arguments.join(", ")
     );
     parameters.push(format!("options: {options}{anonymous}"));
     let _ = writeln!(
         text,
-        "\n/// [`{name}()`] with other attributes.\n#[track_caller]\npub fn {with}({}) -> {result} {{\n{}\n}}",
+        "\n/// [`{name}()`] with other attributes.\n#[inline]\n#[track_caller]\npub fn {with}({}) -> {result} {{\n{}\n}}",
         parameters.join(", "),
         outputs.returned(op, &made(&body))
     );

@@ -36,12 +36,14 @@ impl Default for ApproxTopKOptions {
 /// `ApproxTopK`: The `k` largest elements of each row, and where they are; exact on the CPU.
 ///
 /// Returns (`values`, `indices`).
+#[inline]
 #[track_caller]
 pub fn approx_top_k(input: &Output, k: i64) -> (Output, Output) {
     approx_top_k_with(input, k, ApproxTopKOptions::default())
 }
 
 /// [`approx_top_k()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn approx_top_k_with(input: &Output, k: i64, options: ApproxTopKOptions) -> (Output, Output) {
     let [values, indices] = input
@@ -59,30 +61,35 @@ pub fn approx_top_k_with(input: &Output, k: i64, options: ApproxTopKOptions) -> 
 }
 
 /// `BatchMatrixBandPart`: An old name of MatrixBandPart.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_band_part(input: &Output, num_lower: &Output, num_upper: &Output) -> Output {
     input.graph().op("BatchMatrixBandPart").input(input).input(num_lower).input(num_upper).output()
 }
 
 /// `BatchMatrixDiag`: Matrices with the given main diagonals.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_diag(diagonal: &Output) -> Output {
     diagonal.graph().op("BatchMatrixDiag").input(diagonal).output()
 }
 
 /// `BatchMatrixDiagPart`: The main diagonals of matrices.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_diag_part(input: &Output) -> Output {
     input.graph().op("BatchMatrixDiagPart").input(input).output()
 }
 
 /// `BatchMatrixSetDiag`: Matrices with their main diagonals replaced.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_set_diag(input: &Output, diagonal: &Output) -> Output {
     input.graph().op("BatchMatrixSetDiag").input(input).input(diagonal).output()
 }
 
 /// `BatchToSpace`: Moves square blocks from the batch dimension back into images, and crops them.
+#[inline]
 #[track_caller]
 pub fn batch_to_space(input: &Output, crops: &Output, block_size: i64) -> Output {
     input
@@ -95,18 +102,21 @@ pub fn batch_to_space(input: &Output, crops: &Output, block_size: i64) -> Output
 }
 
 /// `BatchToSpaceND`: Moves blocks from the batch dimension back into space, and crops it.
+#[inline]
 #[track_caller]
 pub fn batch_to_space_nd(input: &Output, block_shape: &Output, crops: &Output) -> Output {
     input.graph().op("BatchToSpaceND").input(input).input(block_shape).input(crops).output()
 }
 
 /// `Bincount`: How often, or with what total weight, each integer below `size` occurs.
+#[inline]
 #[track_caller]
 pub fn bincount(arr: &Output, size: &Output, weights: &Output) -> Output {
     arr.graph().op("Bincount").input(arr).input(size).input(weights).output()
 }
 
 /// `BroadcastArgs`: The shape that two shapes broadcast to.
+#[inline]
 #[track_caller]
 pub fn broadcast_args(s0: &Output, s1: &Output) -> Output {
     s0.graph().op("BroadcastArgs").input(s0).input(s1).output()
@@ -116,6 +126,7 @@ pub fn broadcast_args(s0: &Output, s1: &Output) -> Output {
 /// broadcast.
 ///
 /// Returns (`r0`, `r1`).
+#[inline]
 #[track_caller]
 pub fn broadcast_gradient_args(s0: &Output, s1: &Output) -> (Output, Output) {
     let [r0, r1] = s0.graph().op("BroadcastGradientArgs").input(s0).input(s1).split();
@@ -123,12 +134,14 @@ pub fn broadcast_gradient_args(s0: &Output, s1: &Output) -> (Output, Output) {
 }
 
 /// `BroadcastTo`: Repeats a tensor to fill a shape.
+#[inline]
 #[track_caller]
 pub fn broadcast_to(input: &Output, shape: &Output) -> Output {
     input.graph().op("BroadcastTo").input(input).input(shape).output()
 }
 
 /// `CheckNumerics`: Its input, if it holds neither NaN nor infinities.
+#[inline]
 #[track_caller]
 pub fn check_numerics(tensor: &Output, message: &str) -> Output {
     tensor.graph().op("CheckNumerics").input(tensor).attr("message", message).output()
@@ -136,24 +149,28 @@ pub fn check_numerics(tensor: &Output, message: &str) -> Output {
 
 /// `CheckNumericsV2`: Its input, if it holds neither NaN nor infinities; says which infinities it
 /// found.
+#[inline]
 #[track_caller]
 pub fn check_numerics_v2(tensor: &Output, message: &str) -> Output {
     tensor.graph().op("CheckNumericsV2").input(tensor).attr("message", message).output()
 }
 
 /// `Concat`: Joins tensors along a dimension.
+#[inline]
 #[track_caller]
 pub fn concat(concat_dim: &Output, values: &[Output]) -> Output {
     concat_dim.graph().op("Concat").input(concat_dim).list(values).output()
 }
 
 /// `ConcatOffset`: Where each of several shapes begins in their concatenation.
+#[inline]
 #[track_caller]
 pub fn concat_offset(concat_dim: &Output, shape: &[Output]) -> Vec<Output> {
     concat_dim.graph().op("ConcatOffset").input(concat_dim).list(shape).list_outputs()
 }
 
 /// `ConcatV2`: Joins tensors along a dimension.
+#[inline]
 #[track_caller]
 pub fn concat_v2(values: &[Output], axis: &Output) -> Output {
     axis.graph().op("ConcatV2").list(values).input(axis).output()
@@ -161,6 +178,7 @@ pub fn concat_v2(values: &[Output], axis: &Output) -> Output {
 
 /// `ConjugateTranspose`: Puts the dimensions of a tensor in another order and conjugates its
 /// elements.
+#[inline]
 #[track_caller]
 pub fn conjugate_transpose(x: &Output, perm: &Output) -> Output {
     x.graph().op("ConjugateTranspose").input(x).input(perm).output()
@@ -182,12 +200,14 @@ impl Default for CopyOptions<'_> {
 }
 
 /// `Copy`: A copy of its input for the debugger.
+#[inline]
 #[track_caller]
 pub fn copy(input: &Output) -> Output {
     copy_with(input, CopyOptions::default())
 }
 
 /// [`copy()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn copy_with(input: &Output, options: CopyOptions<'_>) -> Output {
     input
@@ -215,12 +235,14 @@ impl Default for CopyHostOptions<'_> {
 }
 
 /// `CopyHost`: A copy of its input for the debugger.
+#[inline]
 #[track_caller]
 pub fn copy_host(input: &Output) -> Output {
     copy_host_with(input, CopyHostOptions::default())
 }
 
 /// [`copy_host()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn copy_host_with(input: &Output, options: CopyHostOptions<'_>) -> Output {
     input
@@ -233,12 +255,14 @@ pub fn copy_host_with(input: &Output, options: CopyHostOptions<'_>) -> Output {
 }
 
 /// `DebugGradientIdentity`: Its input; marks a gradient for the debugger.
+#[inline]
 #[track_caller]
 pub fn debug_gradient_identity(input: &Output) -> Output {
     input.graph().op("DebugGradientIdentity").input(input).output()
 }
 
 /// `DebugGradientRefIdentity`: Its input, a reference; marks a gradient for the debugger.
+#[inline]
 #[track_caller]
 pub fn debug_gradient_ref_identity(input: &Output) -> Output {
     input.graph().op("DebugGradientRefIdentity").input(input).output()
@@ -269,12 +293,14 @@ impl Default for DebugIdentityOptions<'_> {
 }
 
 /// `DebugIdentity`: Its input; the debug URLs are not served.
+#[inline]
 #[track_caller]
 pub fn debug_identity(input: &Output) -> Output {
     debug_identity_with(input, DebugIdentityOptions::default())
 }
 
 /// [`debug_identity()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn debug_identity_with(input: &Output, options: DebugIdentityOptions<'_>) -> Output {
     input
@@ -322,12 +348,14 @@ impl Default for DebugIdentityV2Options<'_> {
 }
 
 /// `DebugIdentityV2`: Its input; the debug URLs are not served.
+#[inline]
 #[track_caller]
 pub fn debug_identity_v2(input: &Output) -> Output {
     debug_identity_v2_with(input, DebugIdentityV2Options::default())
 }
 
 /// [`debug_identity_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn debug_identity_v2_with(input: &Output, options: DebugIdentityV2Options<'_>) -> Output {
     input
@@ -369,12 +397,14 @@ impl Default for DebugNanCountOptions<'_> {
 }
 
 /// `DebugNanCount`: How many elements are NaN; the debug URLs are not served.
+#[inline]
 #[track_caller]
 pub fn debug_nan_count(input: &Output) -> Output {
     debug_nan_count_with(input, DebugNanCountOptions::default())
 }
 
 /// [`debug_nan_count()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn debug_nan_count_with(input: &Output, options: DebugNanCountOptions<'_>) -> Output {
     input
@@ -389,6 +419,7 @@ pub fn debug_nan_count_with(input: &Output, options: DebugNanCountOptions<'_>) -
 }
 
 /// `DeepCopy`: A copy of its input that shares no storage with it.
+#[inline]
 #[track_caller]
 pub fn deep_copy(x: &Output) -> Output {
     x.graph().op("DeepCopy").input(x).output()
@@ -409,12 +440,14 @@ impl Default for DenseBincountOptions {
 
 /// `DenseBincount`: How often each integer below `size` occurs in a vector, or in each row of a
 /// matrix.
+#[inline]
 #[track_caller]
 pub fn dense_bincount(input: &Output, size: &Output, weights: &Output) -> Output {
     dense_bincount_with(input, size, weights, DenseBincountOptions::default())
 }
 
 /// [`dense_bincount()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dense_bincount_with(
     input: &Output,
@@ -446,12 +479,14 @@ impl Default for DepthToSpaceOptions<'_> {
 }
 
 /// `DepthToSpace`: Moves channels back into square blocks of images.
+#[inline]
 #[track_caller]
 pub fn depth_to_space(input: &Output, block_size: i64) -> Output {
     depth_to_space_with(input, block_size, DepthToSpaceOptions::default())
 }
 
 /// [`depth_to_space()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn depth_to_space_with(
     input: &Output,
@@ -468,12 +503,14 @@ pub fn depth_to_space_with(
 }
 
 /// `Diag`: A tensor of twice the rank with its input on the diagonal.
+#[inline]
 #[track_caller]
 pub fn diag(diagonal: &Output) -> Output {
     diagonal.graph().op("Diag").input(diagonal).output()
 }
 
 /// `DiagPart`: The diagonal of a tensor of even rank.
+#[inline]
 #[track_caller]
 pub fn diag_part(input: &Output) -> Output {
     input.graph().op("DiagPart").input(input).output()
@@ -481,6 +518,7 @@ pub fn diag_part(input: &Output) -> Output {
 
 /// `DynamicPartition`: Deals the rows of a tensor out to several, as the numbers in `partitions`
 /// say.
+#[inline]
 #[track_caller]
 pub fn dynamic_partition(data: &Output, partitions: &Output, num_partitions: i64) -> Vec<Output> {
     data.graph()
@@ -492,6 +530,7 @@ pub fn dynamic_partition(data: &Output, partitions: &Output, num_partitions: i64
 }
 
 /// `DynamicStitch`: Puts the rows of several tensors where the indices say; later ones win.
+#[inline]
 #[track_caller]
 pub fn dynamic_stitch(g: &Graph, indices: &[Output], data: &[Output]) -> Output {
     g.op("DynamicStitch").list(indices).list(data).output()
@@ -511,6 +550,7 @@ impl Default for EditDistanceOptions {
 }
 
 /// `EditDistance`: How many edits turn each hypothesis sequence into the true one.
+#[inline]
 #[track_caller]
 pub fn edit_distance(
     hypothesis_indices: &Output,
@@ -532,6 +572,7 @@ pub fn edit_distance(
 }
 
 /// [`edit_distance()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn edit_distance_with(
     hypothesis_indices: &Output,
@@ -569,24 +610,28 @@ impl Default for EmptyOptions {
 }
 
 /// `Empty`: A tensor of the given shape whose elements are unspecified, or zero if `init`.
+#[inline]
 #[track_caller]
 pub fn empty(shape: &Output, dtype: DType) -> Output {
     empty_with(shape, dtype, EmptyOptions::default())
 }
 
 /// [`empty()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn empty_with(shape: &Output, dtype: DType, options: EmptyOptions) -> Output {
     shape.graph().op("Empty").input(shape).attr("dtype", dtype).attr("init", options.init).output()
 }
 
 /// `EnsureShape`: Its input, which must have the given shape.
+#[inline]
 #[track_caller]
 pub fn ensure_shape(input: &Output, shape: &PartialShape) -> Output {
     input.graph().op("EnsureShape").input(input).attr("shape", shape.clone()).output()
 }
 
 /// `ExpandDims`: Inserts a dimension of size 1.
+#[inline]
 #[track_caller]
 pub fn expand_dims(input: &Output, dim: &Output) -> Output {
     input.graph().op("ExpandDims").input(input).input(dim).output()
@@ -594,6 +639,7 @@ pub fn expand_dims(input: &Output, dim: &Output) -> Output {
 
 /// `ExtractImagePatches`: The patches that a sliding window sees in images, each put into the
 /// channels.
+#[inline]
 #[track_caller]
 pub fn extract_image_patches(
     images: &Output,
@@ -615,6 +661,7 @@ pub fn extract_image_patches(
 
 /// `ExtractVolumePatches`: The patches that a sliding window sees in volumes, each put into the
 /// channels.
+#[inline]
 #[track_caller]
 pub fn extract_volume_patches(
     input: &Output,
@@ -633,6 +680,7 @@ pub fn extract_volume_patches(
 }
 
 /// `Fill`: A tensor of the given shape, all elements of which are `value`.
+#[inline]
 #[track_caller]
 pub fn fill(dims: &Output, value: &Output) -> Output {
     dims.graph().op("Fill").input(dims).input(value).output()
@@ -652,12 +700,14 @@ impl Default for GatherOptions {
 }
 
 /// `Gather`: The rows of a tensor that the indices name.
+#[inline]
 #[track_caller]
 pub fn gather(params: &Output, indices: &Output) -> Output {
     gather_with(params, indices, GatherOptions::default())
 }
 
 /// [`gather()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn gather_with(params: &Output, indices: &Output, options: GatherOptions) -> Output {
     params
@@ -670,6 +720,7 @@ pub fn gather_with(params: &Output, indices: &Output, options: GatherOptions) ->
 }
 
 /// `GatherNd`: The slices of a tensor that the index tuples name.
+#[inline]
 #[track_caller]
 pub fn gather_nd(params: &Output, indices: &Output) -> Output {
     params.graph().op("GatherNd").input(params).input(indices).output()
@@ -689,12 +740,14 @@ impl Default for GatherV2Options {
 }
 
 /// `GatherV2`: The slices along an axis of a tensor that the indices name.
+#[inline]
 #[track_caller]
 pub fn gather_v2(params: &Output, indices: &Output, axis: &Output) -> Output {
     gather_v2_with(params, indices, axis, GatherV2Options::default())
 }
 
 /// [`gather_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn gather_v2_with(
     params: &Output,
@@ -713,6 +766,7 @@ pub fn gather_v2_with(
 }
 
 /// `GuaranteeConst`: Its input, promised to be constant.
+#[inline]
 #[track_caller]
 pub fn guarantee_const(input: &Output) -> Output {
     input.graph().op("GuaranteeConst").input(input).output()
@@ -732,12 +786,14 @@ impl Default for HistogramFixedWidthOptions {
 }
 
 /// `HistogramFixedWidth`: How many values fall into each of `nbins` equal parts of a range.
+#[inline]
 #[track_caller]
 pub fn histogram_fixed_width(values: &Output, value_range: &Output, nbins: &Output) -> Output {
     histogram_fixed_width_with(values, value_range, nbins, HistogramFixedWidthOptions::default())
 }
 
 /// [`histogram_fixed_width()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn histogram_fixed_width_with(
     values: &Output,
@@ -756,42 +812,49 @@ pub fn histogram_fixed_width_with(
 }
 
 /// `InTopK`: Whether the target class of each row is among its `k` largest predictions.
+#[inline]
 #[track_caller]
 pub fn in_top_k(predictions: &Output, targets: &Output, k: i64) -> Output {
     predictions.graph().op("InTopK").input(predictions).input(targets).attr("k", k).output()
 }
 
 /// `InTopKV2`: Whether the target class of each row is among its `k` largest predictions.
+#[inline]
 #[track_caller]
 pub fn in_top_k_v2(predictions: &Output, targets: &Output, k: &Output) -> Output {
     predictions.graph().op("InTopKV2").input(predictions).input(targets).input(k).output()
 }
 
 /// `InplaceAdd`: Its input with something added to rows.
+#[inline]
 #[track_caller]
 pub fn inplace_add(x: &Output, i: &Output, v: &Output) -> Output {
     x.graph().op("InplaceAdd").input(x).input(i).input(v).output()
 }
 
 /// `InplaceSub`: Its input with something subtracted from rows.
+#[inline]
 #[track_caller]
 pub fn inplace_sub(x: &Output, i: &Output, v: &Output) -> Output {
     x.graph().op("InplaceSub").input(x).input(i).input(v).output()
 }
 
 /// `InplaceUpdate`: Its input with rows replaced.
+#[inline]
 #[track_caller]
 pub fn inplace_update(x: &Output, i: &Output, v: &Output) -> Output {
     x.graph().op("InplaceUpdate").input(x).input(i).input(v).output()
 }
 
 /// `InvertPermutation`: The permutation that undoes a permutation.
+#[inline]
 #[track_caller]
 pub fn invert_permutation(x: &Output) -> Output {
     x.graph().op("InvertPermutation").input(x).output()
 }
 
 /// `LinSpace`: `num` numbers at equal distances from `start` to `stop`, both included.
+#[inline]
 #[track_caller]
 pub fn lin_space(start: &Output, stop: &Output, num: &Output) -> Output {
     start.graph().op("LinSpace").input(start).input(stop).input(num).output()
@@ -813,12 +876,14 @@ impl Default for ListDiffOptions {
 /// `ListDiff`: The elements of `x` that are not in `y`, and where they were.
 ///
 /// Returns (`out`, `idx`).
+#[inline]
 #[track_caller]
 pub fn list_diff(x: &Output, y: &Output) -> (Output, Output) {
     list_diff_with(x, y, ListDiffOptions::default())
 }
 
 /// [`list_diff()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn list_diff_with(x: &Output, y: &Output, options: ListDiffOptions) -> (Output, Output) {
     let [out, idx] =
@@ -840,12 +905,14 @@ impl Default for LowerBoundOptions {
 }
 
 /// `LowerBound`: How many elements of a sorted row are less than each value.
+#[inline]
 #[track_caller]
 pub fn lower_bound(sorted_inputs: &Output, values: &Output) -> Output {
     lower_bound_with(sorted_inputs, values, LowerBoundOptions::default())
 }
 
 /// [`lower_bound()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn lower_bound_with(
     sorted_inputs: &Output,
@@ -862,24 +929,28 @@ pub fn lower_bound_with(
 }
 
 /// `MatrixBandPart`: Matrices with everything outside a band around the diagonal set to zero.
+#[inline]
 #[track_caller]
 pub fn matrix_band_part(input: &Output, num_lower: &Output, num_upper: &Output) -> Output {
     input.graph().op("MatrixBandPart").input(input).input(num_lower).input(num_upper).output()
 }
 
 /// `MatrixDiag`: Matrices with the given main diagonals.
+#[inline]
 #[track_caller]
 pub fn matrix_diag(diagonal: &Output) -> Output {
     diagonal.graph().op("MatrixDiag").input(diagonal).output()
 }
 
 /// `MatrixDiagPart`: The main diagonals of matrices.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_part(input: &Output) -> Output {
     input.graph().op("MatrixDiagPart").input(input).output()
 }
 
 /// `MatrixDiagPartV2`: Some diagonals of matrices.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_part_v2(input: &Output, k: &Output, padding_value: &Output) -> Output {
     input.graph().op("MatrixDiagPartV2").input(input).input(k).input(padding_value).output()
@@ -899,12 +970,14 @@ impl Default for MatrixDiagPartV3Options<'_> {
 }
 
 /// `MatrixDiagPartV3`: Some diagonals of matrices.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_part_v3(input: &Output, k: &Output, padding_value: &Output) -> Output {
     matrix_diag_part_v3_with(input, k, padding_value, MatrixDiagPartV3Options::default())
 }
 
 /// [`matrix_diag_part_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_part_v3_with(
     input: &Output,
@@ -923,6 +996,7 @@ pub fn matrix_diag_part_v3_with(
 }
 
 /// `MatrixDiagV2`: Matrices with the given diagonals.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_v2(
     diagonal: &Output,
@@ -956,6 +1030,7 @@ impl Default for MatrixDiagV3Options<'_> {
 }
 
 /// `MatrixDiagV3`: Matrices with the given diagonals.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_v3(
     diagonal: &Output,
@@ -975,6 +1050,7 @@ pub fn matrix_diag_v3(
 }
 
 /// [`matrix_diag_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_diag_v3_with(
     diagonal: &Output,
@@ -997,12 +1073,14 @@ pub fn matrix_diag_v3_with(
 }
 
 /// `MatrixSetDiag`: Matrices with their main diagonals replaced.
+#[inline]
 #[track_caller]
 pub fn matrix_set_diag(input: &Output, diagonal: &Output) -> Output {
     input.graph().op("MatrixSetDiag").input(input).input(diagonal).output()
 }
 
 /// `MatrixSetDiagV2`: Matrices with some of their diagonals replaced.
+#[inline]
 #[track_caller]
 pub fn matrix_set_diag_v2(input: &Output, diagonal: &Output, k: &Output) -> Output {
     input.graph().op("MatrixSetDiagV2").input(input).input(diagonal).input(k).output()
@@ -1022,12 +1100,14 @@ impl Default for MatrixSetDiagV3Options<'_> {
 }
 
 /// `MatrixSetDiagV3`: Matrices with some of their diagonals replaced.
+#[inline]
 #[track_caller]
 pub fn matrix_set_diag_v3(input: &Output, diagonal: &Output, k: &Output) -> Output {
     matrix_set_diag_v3_with(input, diagonal, k, MatrixSetDiagV3Options::default())
 }
 
 /// [`matrix_set_diag_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_set_diag_v3_with(
     input: &Output,
@@ -1046,12 +1126,14 @@ pub fn matrix_set_diag_v3_with(
 }
 
 /// `MirrorPad`: Surrounds a tensor with its mirror images.
+#[inline]
 #[track_caller]
 pub fn mirror_pad(input: &Output, paddings: &Output, mode: &str) -> Output {
     input.graph().op("MirrorPad").input(input).input(paddings).attr("mode", mode).output()
 }
 
 /// `MirrorPadGrad`: Folds the mirror images around a tensor back onto it.
+#[inline]
 #[track_caller]
 pub fn mirror_pad_grad(input: &Output, paddings: &Output, mode: &str) -> Output {
     input.graph().op("MirrorPadGrad").input(input).input(paddings).attr("mode", mode).output()
@@ -1071,12 +1153,14 @@ impl Default for NthElementOptions {
 }
 
 /// `NthElement`: The element of each row that would be number `n` if the row were sorted.
+#[inline]
 #[track_caller]
 pub fn nth_element(input: &Output, n: &Output) -> Output {
     nth_element_with(input, n, NthElementOptions::default())
 }
 
 /// [`nth_element()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn nth_element_with(input: &Output, n: &Output, options: NthElementOptions) -> Output {
     input.graph().op("NthElement").input(input).input(n).attr("reverse", options.reverse).output()
@@ -1096,12 +1180,14 @@ impl Default for OneHotOptions {
 }
 
 /// `OneHot`: A new axis on which the place that each index names is on and all others are off.
+#[inline]
 #[track_caller]
 pub fn one_hot(indices: &Output, depth: &Output, on_value: &Output, off_value: &Output) -> Output {
     one_hot_with(indices, depth, on_value, off_value, OneHotOptions::default())
 }
 
 /// [`one_hot()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn one_hot_with(
     indices: &Output,
@@ -1122,6 +1208,7 @@ pub fn one_hot_with(
 }
 
 /// `OnesLike`: Ones in the shape of its input.
+#[inline]
 #[track_caller]
 pub fn ones_like(x: &Output) -> Output {
     x.graph().op("OnesLike").input(x).output()
@@ -1141,36 +1228,42 @@ impl Default for PackOptions {
 }
 
 /// `Pack`: Stacks tensors of one shape along a new dimension.
+#[inline]
 #[track_caller]
 pub fn pack(g: &Graph, values: &[Output]) -> Output {
     pack_with(g, values, PackOptions::default())
 }
 
 /// [`pack()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn pack_with(g: &Graph, values: &[Output], options: PackOptions) -> Output {
     g.op("Pack").list(values).attr("axis", options.axis).output()
 }
 
 /// `Pad`: Surrounds a tensor with zeros.
+#[inline]
 #[track_caller]
 pub fn pad(input: &Output, paddings: &Output) -> Output {
     input.graph().op("Pad").input(input).input(paddings).output()
 }
 
 /// `PadV2`: Surrounds a tensor with a value.
+#[inline]
 #[track_caller]
 pub fn pad_v2(input: &Output, paddings: &Output, constant_values: &Output) -> Output {
     input.graph().op("PadV2").input(input).input(paddings).input(constant_values).output()
 }
 
 /// `ParallelConcat`: Joins tensors of one row each.
+#[inline]
 #[track_caller]
 pub fn parallel_concat(g: &Graph, values: &[Output], shape: &PartialShape) -> Output {
     g.op("ParallelConcat").list(values).attr("shape", shape.clone()).output()
 }
 
 /// `ParallelDynamicStitch`: Puts the rows of several tensors where the indices say; later ones win.
+#[inline]
 #[track_caller]
 pub fn parallel_dynamic_stitch(g: &Graph, indices: &[Output], data: &[Output]) -> Output {
     g.op("ParallelDynamicStitch").list(indices).list(data).output()
@@ -1190,12 +1283,14 @@ impl Default for PreventGradientOptions<'_> {
 }
 
 /// `PreventGradient`: Its input; asking for a gradient through it is an error.
+#[inline]
 #[track_caller]
 pub fn prevent_gradient(input: &Output) -> Output {
     prevent_gradient_with(input, PreventGradientOptions::default())
 }
 
 /// [`prevent_gradient()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn prevent_gradient_with(input: &Output, options: PreventGradientOptions<'_>) -> Output {
     input.graph().op("PreventGradient").input(input).attr("message", options.message).output()
@@ -1215,6 +1310,7 @@ impl Default for RaggedBincountOptions {
 }
 
 /// `RaggedBincount`: How often each integer below `size` occurs in each row of a ragged matrix.
+#[inline]
 #[track_caller]
 pub fn ragged_bincount(
     splits: &Output,
@@ -1226,6 +1322,7 @@ pub fn ragged_bincount(
 }
 
 /// [`ragged_bincount()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ragged_bincount_with(
     splits: &Output,
@@ -1259,6 +1356,7 @@ pub struct RaggedFillEmptyRowsOutputs {
 }
 
 /// `RaggedFillEmptyRows`: Gives every empty row of a ragged matrix one default value.
+#[inline]
 #[track_caller]
 pub fn ragged_fill_empty_rows(
     value_rowids: &Output,
@@ -1285,6 +1383,7 @@ pub fn ragged_fill_empty_rows(
 /// `RaggedFillEmptyRowsGrad`: The gradient of RaggedFillEmptyRows for its values and its default.
 ///
 /// Returns (`d_values`, `d_default_value`).
+#[inline]
 #[track_caller]
 pub fn ragged_fill_empty_rows_grad(
     reverse_index_map: &Output,
@@ -1302,6 +1401,7 @@ pub fn ragged_fill_empty_rows_grad(
 /// `RaggedGather`: The rows of a ragged tensor that the indices name.
 ///
 /// Returns (`output_nested_splits`, `output_dense_values`).
+#[inline]
 #[track_caller]
 pub fn ragged_gather(
     params_nested_splits: &[Output],
@@ -1338,12 +1438,14 @@ impl Default for RaggedRangeOptions {
 /// `RaggedRange`: A range for each row.
 ///
 /// Returns (`rt_nested_splits`, `rt_dense_values`).
+#[inline]
 #[track_caller]
 pub fn ragged_range(starts: &Output, limits: &Output, deltas: &Output) -> (Output, Output) {
     ragged_range_with(starts, limits, deltas, RaggedRangeOptions::default())
 }
 
 /// [`ragged_range()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ragged_range_with(
     starts: &Output,
@@ -1378,6 +1480,7 @@ impl Default for RaggedTensorFromVariantOptions {
 /// `RaggedTensorFromVariant`: The ragged tensor that a value holds, or several as the rows of one.
 ///
 /// Returns (`output_nested_splits`, `output_dense_values`).
+#[inline]
 #[track_caller]
 pub fn ragged_tensor_from_variant(
     encoded_ragged: &Output,
@@ -1395,6 +1498,7 @@ pub fn ragged_tensor_from_variant(
 }
 
 /// [`ragged_tensor_from_variant()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ragged_tensor_from_variant_with(
     encoded_ragged: &Output,
@@ -1420,6 +1524,7 @@ pub fn ragged_tensor_from_variant_with(
 /// `RaggedTensorToSparse`: A ragged tensor as a sparse one.
 ///
 /// Returns (`sparse_indices`, `sparse_values`, `sparse_dense_shape`).
+#[inline]
 #[track_caller]
 pub fn ragged_tensor_to_sparse(
     rt_nested_splits: &[Output],
@@ -1435,6 +1540,7 @@ pub fn ragged_tensor_to_sparse(
 }
 
 /// `RaggedTensorToTensor`: A ragged tensor as a dense one, cut or filled up with a default.
+#[inline]
 #[track_caller]
 pub fn ragged_tensor_to_tensor(
     shape: &Output,
@@ -1455,6 +1561,7 @@ pub fn ragged_tensor_to_tensor(
 }
 
 /// `RaggedTensorToVariant`: A ragged tensor as a value, or its rows as a vector of values.
+#[inline]
 #[track_caller]
 pub fn ragged_tensor_to_variant(
     rt_nested_splits: &[Output],
@@ -1472,6 +1579,7 @@ pub fn ragged_tensor_to_variant(
 
 /// `RaggedTensorToVariantGradient`: The gradient of the values that RaggedTensorToVariant put into
 /// variants.
+#[inline]
 #[track_caller]
 pub fn ragged_tensor_to_variant_gradient(
     encoded_ragged_grad: &Output,
@@ -1490,24 +1598,28 @@ pub fn ragged_tensor_to_variant_gradient(
 }
 
 /// `Range`: The numbers from `start` to before `limit`, `delta` apart.
+#[inline]
 #[track_caller]
 pub fn range(start: &Output, limit: &Output, delta: &Output) -> Output {
     start.graph().op("Range").input(start).input(limit).input(delta).output()
 }
 
 /// `Rank`: The number of dimensions of a tensor.
+#[inline]
 #[track_caller]
 pub fn rank(input: &Output) -> Output {
     input.graph().op("Rank").input(input).output()
 }
 
 /// `Reshape`: The same elements in another shape, of which one dimension may be -1.
+#[inline]
 #[track_caller]
 pub fn reshape(tensor: &Output, shape: &Output) -> Output {
     tensor.graph().op("Reshape").input(tensor).input(shape).output()
 }
 
 /// `Reverse`: Turns the marked axes of a tensor round.
+#[inline]
 #[track_caller]
 pub fn reverse(tensor: &Output, dims: &Output) -> Output {
     tensor.graph().op("Reverse").input(tensor).input(dims).output()
@@ -1527,12 +1639,14 @@ impl Default for ReverseSequenceOptions {
 }
 
 /// `ReverseSequence`: Turns the beginning of each sequence of a batch round.
+#[inline]
 #[track_caller]
 pub fn reverse_sequence(input: &Output, seq_lengths: &Output, seq_dim: i64) -> Output {
     reverse_sequence_with(input, seq_lengths, seq_dim, ReverseSequenceOptions::default())
 }
 
 /// [`reverse_sequence()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn reverse_sequence_with(
     input: &Output,
@@ -1551,24 +1665,28 @@ pub fn reverse_sequence_with(
 }
 
 /// `ReverseV2`: Turns the given axes of a tensor round.
+#[inline]
 #[track_caller]
 pub fn reverse_v2(tensor: &Output, axis: &Output) -> Output {
     tensor.graph().op("ReverseV2").input(tensor).input(axis).output()
 }
 
 /// `Roll`: Shifts elements along axes; what falls off one end comes back at the other.
+#[inline]
 #[track_caller]
 pub fn roll(input: &Output, shift: &Output, axis: &Output) -> Output {
     input.graph().op("Roll").input(input).input(shift).input(axis).output()
 }
 
 /// `ScatterNd`: Zeros of the given shape, with the updates added to the slices that indices name.
+#[inline]
 #[track_caller]
 pub fn scatter_nd(indices: &Output, updates: &Output, shape: &Output) -> Output {
     indices.graph().op("ScatterNd").input(indices).input(updates).input(shape).output()
 }
 
 /// `ScatterNdNonAliasingAdd`: Its input with the updates added to the slices that indices name.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_non_aliasing_add(input: &Output, indices: &Output, updates: &Output) -> Output {
     input.graph().op("ScatterNdNonAliasingAdd").input(input).input(indices).input(updates).output()
@@ -1588,12 +1706,14 @@ impl Default for ShapeOptions {
 }
 
 /// `Shape`: The dimensions of a tensor.
+#[inline]
 #[track_caller]
 pub fn shape(input: &Output) -> Output {
     shape_with(input, ShapeOptions::default())
 }
 
 /// [`shape()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shape_with(input: &Output, options: ShapeOptions) -> Output {
     input.graph().op("Shape").input(input).attr("out_type", options.out_type).output()
@@ -1613,12 +1733,14 @@ impl Default for ShapeNOptions {
 }
 
 /// `ShapeN`: The dimensions of each of several tensors.
+#[inline]
 #[track_caller]
 pub fn shape_n(g: &Graph, input: &[Output]) -> Vec<Output> {
     shape_n_with(g, input, ShapeNOptions::default())
 }
 
 /// [`shape_n()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shape_n_with(g: &Graph, input: &[Output], options: ShapeNOptions) -> Vec<Output> {
     g.op("ShapeN").list(input).attr("out_type", options.out_type).list_outputs()
@@ -1638,30 +1760,35 @@ impl Default for SizeOptions {
 }
 
 /// `Size`: The number of elements of a tensor.
+#[inline]
 #[track_caller]
 pub fn size(input: &Output) -> Output {
     size_with(input, SizeOptions::default())
 }
 
 /// [`size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn size_with(input: &Output, options: SizeOptions) -> Output {
     input.graph().op("Size").input(input).attr("out_type", options.out_type).output()
 }
 
 /// `Slice`: The block of a tensor that begins at `begin` and has shape `size`.
+#[inline]
 #[track_caller]
 pub fn slice(input: &Output, begin: &Output, size: &Output) -> Output {
     input.graph().op("Slice").input(input).input(begin).input(size).output()
 }
 
 /// `Snapshot`: Its input as it is now.
+#[inline]
 #[track_caller]
 pub fn snapshot(input: &Output) -> Output {
     input.graph().op("Snapshot").input(input).output()
 }
 
 /// `SpaceToBatch`: Moves square blocks of images, after padding, into the batch dimension.
+#[inline]
 #[track_caller]
 pub fn space_to_batch(input: &Output, paddings: &Output, block_size: i64) -> Output {
     input
@@ -1674,6 +1801,7 @@ pub fn space_to_batch(input: &Output, paddings: &Output, block_size: i64) -> Out
 }
 
 /// `SpaceToBatchND`: Moves blocks of space, after padding, into the batch dimension.
+#[inline]
 #[track_caller]
 pub fn space_to_batch_nd(input: &Output, block_shape: &Output, paddings: &Output) -> Output {
     input.graph().op("SpaceToBatchND").input(input).input(block_shape).input(paddings).output()
@@ -1693,12 +1821,14 @@ impl Default for SpaceToDepthOptions<'_> {
 }
 
 /// `SpaceToDepth`: Moves square blocks of images into the channels.
+#[inline]
 #[track_caller]
 pub fn space_to_depth(input: &Output, block_size: i64) -> Output {
     space_to_depth_with(input, block_size, SpaceToDepthOptions::default())
 }
 
 /// [`space_to_depth()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn space_to_depth_with(
     input: &Output,
@@ -1729,6 +1859,7 @@ impl Default for SparseBincountOptions {
 
 /// `SparseBincount`: How often each integer below `size` occurs in a sparse vector, or each row of
 /// a matrix.
+#[inline]
 #[track_caller]
 pub fn sparse_bincount(
     indices: &Output,
@@ -1748,6 +1879,7 @@ pub fn sparse_bincount(
 }
 
 /// [`sparse_bincount()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_bincount_with(
     indices: &Output,
@@ -1770,6 +1902,7 @@ pub fn sparse_bincount_with(
 }
 
 /// `Split`: Splits a tensor into equal parts along a dimension.
+#[inline]
 #[track_caller]
 pub fn split(split_dim: &Output, value: &Output, num_split: i64) -> Vec<Output> {
     split_dim
@@ -1782,6 +1915,7 @@ pub fn split(split_dim: &Output, value: &Output, num_split: i64) -> Vec<Output> 
 }
 
 /// `SplitV`: Splits a tensor into parts of the given sizes along a dimension.
+#[inline]
 #[track_caller]
 pub fn split_v(
     value: &Output,
@@ -1813,12 +1947,14 @@ impl Default for SqueezeOptions<'_> {
 }
 
 /// `Squeeze`: Drops dimensions of size 1: those named, or all.
+#[inline]
 #[track_caller]
 pub fn squeeze(input: &Output) -> Output {
     squeeze_with(input, SqueezeOptions::default())
 }
 
 /// [`squeeze()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn squeeze_with(input: &Output, options: SqueezeOptions<'_>) -> Output {
     input
@@ -1830,6 +1966,7 @@ pub fn squeeze_with(input: &Output, options: SqueezeOptions<'_>) -> Output {
 }
 
 /// `StopGradient`: Its input, which gradients do not flow through.
+#[inline]
 #[track_caller]
 pub fn stop_gradient(input: &Output) -> Output {
     input.graph().op("StopGradient").input(input).output()
@@ -1863,12 +2000,14 @@ impl Default for StridedSliceOptions {
 }
 
 /// `StridedSlice`: Every `strides`-th element from `begin` to before `end`, in each dimension.
+#[inline]
 #[track_caller]
 pub fn strided_slice(input: &Output, begin: &Output, end: &Output, strides: &Output) -> Output {
     strided_slice_with(input, begin, end, strides, StridedSliceOptions::default())
 }
 
 /// [`strided_slice()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn strided_slice_with(
     input: &Output,
@@ -1921,6 +2060,7 @@ impl Default for StridedSliceGradOptions {
 
 /// `StridedSliceGrad`: Zeros of the given shape with `dy` where a StridedSlice would have taken it
 /// from.
+#[inline]
 #[track_caller]
 pub fn strided_slice_grad(
     shape: &Output,
@@ -1933,6 +2073,7 @@ pub fn strided_slice_grad(
 }
 
 /// [`strided_slice_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn strided_slice_grad_with(
     shape: &Output,
@@ -1959,6 +2100,7 @@ pub fn strided_slice_grad_with(
 }
 
 /// `TensorScatterAdd`: Its input with the updates added to the slices that indices name.
+#[inline]
 #[track_caller]
 pub fn tensor_scatter_add(tensor: &Output, indices: &Output, updates: &Output) -> Output {
     tensor.graph().op("TensorScatterAdd").input(tensor).input(indices).input(updates).output()
@@ -1966,6 +2108,7 @@ pub fn tensor_scatter_add(tensor: &Output, indices: &Output, updates: &Output) -
 
 /// `TensorScatterMax`: Its input, with the larger of it and the updates in the slices that indices
 /// name.
+#[inline]
 #[track_caller]
 pub fn tensor_scatter_max(tensor: &Output, indices: &Output, updates: &Output) -> Output {
     tensor.graph().op("TensorScatterMax").input(tensor).input(indices).input(updates).output()
@@ -1973,18 +2116,21 @@ pub fn tensor_scatter_max(tensor: &Output, indices: &Output, updates: &Output) -
 
 /// `TensorScatterMin`: Its input, with the smaller of it and the updates in the slices that indices
 /// name.
+#[inline]
 #[track_caller]
 pub fn tensor_scatter_min(tensor: &Output, indices: &Output, updates: &Output) -> Output {
     tensor.graph().op("TensorScatterMin").input(tensor).input(indices).input(updates).output()
 }
 
 /// `TensorScatterSub`: Its input with the updates subtracted from the slices that indices name.
+#[inline]
 #[track_caller]
 pub fn tensor_scatter_sub(tensor: &Output, indices: &Output, updates: &Output) -> Output {
     tensor.graph().op("TensorScatterSub").input(tensor).input(indices).input(updates).output()
 }
 
 /// `TensorScatterUpdate`: Its input with the slices that indices name replaced by the updates.
+#[inline]
 #[track_caller]
 pub fn tensor_scatter_update(tensor: &Output, indices: &Output, updates: &Output) -> Output {
     tensor.graph().op("TensorScatterUpdate").input(tensor).input(indices).input(updates).output()
@@ -2018,6 +2164,7 @@ impl Default for TensorStridedSliceUpdateOptions {
 }
 
 /// `TensorStridedSliceUpdate`: Its input with a strided slice of it replaced by `value`.
+#[inline]
 #[track_caller]
 pub fn tensor_strided_slice_update(
     input: &Output,
@@ -2037,6 +2184,7 @@ pub fn tensor_strided_slice_update(
 }
 
 /// [`tensor_strided_slice_update()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_strided_slice_update_with(
     input: &Output,
@@ -2063,12 +2211,14 @@ pub fn tensor_strided_slice_update_with(
 }
 
 /// `Tile`: Repeats a tensor, in each dimension as often as `multiples` says.
+#[inline]
 #[track_caller]
 pub fn tile(input: &Output, multiples: &Output) -> Output {
     input.graph().op("Tile").input(input).input(multiples).output()
 }
 
 /// `TileGrad`: The sum of the tiles of a tensor.
+#[inline]
 #[track_caller]
 pub fn tile_grad(input: &Output, multiples: &Output) -> Output {
     input.graph().op("TileGrad").input(input).input(multiples).output()
@@ -2090,12 +2240,14 @@ impl Default for TopKOptions {
 /// `TopK`: The `k` largest elements of each row, and where they are.
 ///
 /// Returns (`values`, `indices`).
+#[inline]
 #[track_caller]
 pub fn top_k(input: &Output, k: i64) -> (Output, Output) {
     top_k_with(input, k, TopKOptions::default())
 }
 
 /// [`top_k()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn top_k_with(input: &Output, k: i64, options: TopKOptions) -> (Output, Output) {
     let [values, indices] =
@@ -2121,12 +2273,14 @@ impl Default for TopKV2Options {
 /// `TopKV2`: The `k` largest elements of each row, and where they are.
 ///
 /// Returns (`values`, `indices`).
+#[inline]
 #[track_caller]
 pub fn top_k_v2(input: &Output, k: &Output) -> (Output, Output) {
     top_k_v2_with(input, k, TopKV2Options::default())
 }
 
 /// [`top_k_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn top_k_v2_with(input: &Output, k: &Output, options: TopKV2Options) -> (Output, Output) {
     let [values, indices] = input
@@ -2141,6 +2295,7 @@ pub fn top_k_v2_with(input: &Output, k: &Output, options: TopKV2Options) -> (Out
 }
 
 /// `Transpose`: Puts the dimensions of a tensor in another order.
+#[inline]
 #[track_caller]
 pub fn transpose(x: &Output, perm: &Output) -> Output {
     x.graph().op("Transpose").input(x).input(perm).output()
@@ -2162,12 +2317,14 @@ impl Default for UniqueOptions {
 /// `Unique`: The distinct elements of a vector, and which of them each element is.
 ///
 /// Returns (`y`, `idx`).
+#[inline]
 #[track_caller]
 pub fn unique(x: &Output) -> (Output, Output) {
     unique_with(x, UniqueOptions::default())
 }
 
 /// [`unique()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unique_with(x: &Output, options: UniqueOptions) -> (Output, Output) {
     let [y, idx] = x.graph().op("Unique").input(x).attr("out_idx", options.out_idx).split();
@@ -2190,12 +2347,14 @@ impl Default for UniqueV2Options {
 /// `UniqueV2`: The distinct slices of a tensor along an axis, and which of them each slice is.
 ///
 /// Returns (`y`, `idx`).
+#[inline]
 #[track_caller]
 pub fn unique_v2(x: &Output, axis: &Output) -> (Output, Output) {
     unique_v2_with(x, axis, UniqueV2Options::default())
 }
 
 /// [`unique_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unique_v2_with(x: &Output, axis: &Output, options: UniqueV2Options) -> (Output, Output) {
     let [y, idx] =
@@ -2220,12 +2379,14 @@ impl Default for UniqueWithCountsOptions {
 /// often.
 ///
 /// Returns (`y`, `idx`, `count`).
+#[inline]
 #[track_caller]
 pub fn unique_with_counts(x: &Output) -> (Output, Output, Output) {
     unique_with_counts_with(x, UniqueWithCountsOptions::default())
 }
 
 /// [`unique_with_counts()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unique_with_counts_with(
     x: &Output,
@@ -2253,12 +2414,14 @@ impl Default for UniqueWithCountsV2Options {
 /// how often.
 ///
 /// Returns (`y`, `idx`, `count`).
+#[inline]
 #[track_caller]
 pub fn unique_with_counts_v2(x: &Output, axis: &Output) -> (Output, Output, Output) {
     unique_with_counts_v2_with(x, axis, UniqueWithCountsV2Options::default())
 }
 
 /// [`unique_with_counts_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unique_with_counts_v2_with(
     x: &Output,
@@ -2289,12 +2452,14 @@ impl Default for UnpackOptions {
 }
 
 /// `Unpack`: Takes a tensor apart along a dimension, which the parts do not have.
+#[inline]
 #[track_caller]
 pub fn unpack(value: &Output, num: i64) -> Vec<Output> {
     unpack_with(value, num, UnpackOptions::default())
 }
 
 /// [`unpack()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unpack_with(value: &Output, num: i64, options: UnpackOptions) -> Vec<Output> {
     value
@@ -2307,6 +2472,7 @@ pub fn unpack_with(value: &Output, num: i64, options: UnpackOptions) -> Vec<Outp
 }
 
 /// `UnravelIndex`: The coordinates of elements given by their place in row-major order.
+#[inline]
 #[track_caller]
 pub fn unravel_index(indices: &Output, dims: &Output) -> Output {
     indices.graph().op("UnravelIndex").input(indices).input(dims).output()
@@ -2326,12 +2492,14 @@ impl Default for UpperBoundOptions {
 }
 
 /// `UpperBound`: How many elements of a sorted row are not greater than each value.
+#[inline]
 #[track_caller]
 pub fn upper_bound(sorted_inputs: &Output, values: &Output) -> Output {
     upper_bound_with(sorted_inputs, values, UpperBoundOptions::default())
 }
 
 /// [`upper_bound()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn upper_bound_with(
     sorted_inputs: &Output,
@@ -2348,12 +2516,14 @@ pub fn upper_bound_with(
 }
 
 /// `Where`: Where a tensor is true, or not zero: one row of coordinates for each such element.
+#[inline]
 #[track_caller]
 pub fn where_(input: &Output) -> Output {
     input.graph().op("Where").input(input).output()
 }
 
 /// `ZerosLike`: Zeros in the shape of its input.
+#[inline]
 #[track_caller]
 pub fn zeros_like(x: &Output) -> Output {
     x.graph().op("ZerosLike").input(x).output()

@@ -29,6 +29,7 @@ impl Default for CollectiveAllToAllV2Options<'_> {
 
 /// `CollectiveAllToAllV2`: The rows of all devices of a group, each sent to the device of its
 /// number.
+#[inline]
 #[track_caller]
 pub fn collective_all_to_all_v2(
     input: &Output,
@@ -48,6 +49,7 @@ pub fn collective_all_to_all_v2(
 }
 
 /// [`collective_all_to_all_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_all_to_all_v2_with(
     input: &Output,
@@ -86,6 +88,7 @@ impl Default for CollectiveAllToAllV3Options {
 
 /// `CollectiveAllToAllV3`: The rows of all devices of a group, each sent to the device of its
 /// number.
+#[inline]
 #[track_caller]
 pub fn collective_all_to_all_v3(
     input: &Output,
@@ -101,6 +104,7 @@ pub fn collective_all_to_all_v3(
 }
 
 /// [`collective_all_to_all_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_all_to_all_v3_with(
     input: &Output,
@@ -122,6 +126,7 @@ pub fn collective_all_to_all_v3_with(
 /// are rows of a matrix.
 ///
 /// Returns (`group_size`, `group_key`).
+#[inline]
 #[track_caller]
 pub fn collective_assign_group_v2(
     group_assignment: &Output,
@@ -154,6 +159,7 @@ impl Default for CollectiveBcastRecvOptions<'_> {
 }
 
 /// `CollectiveBcastRecv`: The tensor that a device of the group sends to all.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_recv(
     g: &Graph,
@@ -175,6 +181,7 @@ pub fn collective_bcast_recv(
 }
 
 /// [`collective_bcast_recv()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_recv_with(
     g: &Graph,
@@ -212,6 +219,7 @@ impl Default for CollectiveBcastRecvV2Options<'_> {
 }
 
 /// `CollectiveBcastRecvV2`: The tensor that a device of the group sends to all.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_recv_v2(
     group_size: &Output,
@@ -231,6 +239,7 @@ pub fn collective_bcast_recv_v2(
 }
 
 /// [`collective_bcast_recv_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_recv_v2_with(
     group_size: &Output,
@@ -269,6 +278,7 @@ impl Default for CollectiveBcastSendOptions<'_> {
 }
 
 /// `CollectiveBcastSend`: Sends a tensor to the other devices of a group.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_send(
     input: &Output,
@@ -288,6 +298,7 @@ pub fn collective_bcast_send(
 }
 
 /// [`collective_bcast_send()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_send_with(
     input: &Output,
@@ -326,6 +337,7 @@ impl Default for CollectiveBcastSendV2Options<'_> {
 }
 
 /// `CollectiveBcastSendV2`: Sends a tensor to the other devices of a group.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_send_v2(
     input: &Output,
@@ -343,6 +355,7 @@ pub fn collective_bcast_send_v2(
 }
 
 /// [`collective_bcast_send_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_bcast_send_v2_with(
     input: &Output,
@@ -379,6 +392,7 @@ impl Default for CollectiveGatherOptions<'_> {
 }
 
 /// `CollectiveGather`: The inputs of all devices of a group, one below the other.
+#[inline]
 #[track_caller]
 pub fn collective_gather(
     input: &Output,
@@ -398,6 +412,7 @@ pub fn collective_gather(
 }
 
 /// [`collective_gather()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_gather_with(
     input: &Output,
@@ -442,6 +457,7 @@ impl Default for CollectiveGatherV2Options<'_> {
 }
 
 /// `CollectiveGatherV2`: The inputs of all devices of a group, one below the other.
+#[inline]
 #[track_caller]
 pub fn collective_gather_v2(
     input: &Output,
@@ -461,6 +477,7 @@ pub fn collective_gather_v2(
 }
 
 /// [`collective_gather_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_gather_v2_with(
     input: &Output,
@@ -501,6 +518,7 @@ impl Default for CollectiveInitializeCommunicatorOptions<'_> {
 
 /// `CollectiveInitializeCommunicator`: A device's membership in a group, once all of the group have
 /// asked for theirs.
+#[inline]
 #[track_caller]
 pub fn collective_initialize_communicator(
     group_key: &Output,
@@ -516,6 +534,7 @@ pub fn collective_initialize_communicator(
 }
 
 /// [`collective_initialize_communicator()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_initialize_communicator_with(
     group_key: &Output,
@@ -552,6 +571,7 @@ impl Default for CollectiveReduceOptions<'_> {
 }
 
 /// `CollectiveReduce`: The reduction of the inputs of all devices of a group.
+#[inline]
 #[track_caller]
 pub fn collective_reduce(
     input: &Output,
@@ -575,6 +595,7 @@ pub fn collective_reduce(
 }
 
 /// [`collective_reduce()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_with(
     input: &Output,
@@ -627,6 +648,7 @@ impl Default for CollectiveReduceScatterV2Options<'_> {
 }
 
 /// `CollectiveReduceScatterV2`: A part of the reduction of a group's inputs; refused on CPUs.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_scatter_v2(
     input: &Output,
@@ -650,6 +672,7 @@ pub fn collective_reduce_scatter_v2(
 }
 
 /// [`collective_reduce_scatter_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_scatter_v2_with(
     input: &Output,
@@ -703,6 +726,7 @@ impl Default for CollectiveReduceV2Options<'_> {
 }
 
 /// `CollectiveReduceV2`: The reduction of the inputs of all devices of a group.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_v2(
     input: &Output,
@@ -726,6 +750,7 @@ pub fn collective_reduce_v2(
 }
 
 /// [`collective_reduce_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_v2_with(
     input: &Output,
@@ -768,6 +793,7 @@ impl Default for CollectiveReduceV3Options {
 }
 
 /// `CollectiveReduceV3`: The reduction of the inputs of all devices of a group.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_v3(
     input: &Output,
@@ -785,6 +811,7 @@ pub fn collective_reduce_v3(
 }
 
 /// [`collective_reduce_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn collective_reduce_v3_with(
     input: &Output,

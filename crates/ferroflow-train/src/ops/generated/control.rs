@@ -25,12 +25,14 @@ impl Default for AbortOptions<'_> {
 }
 
 /// `Abort`: Fails the step; unlike TensorFlow's it never ends the process.
+#[inline]
 #[track_caller]
 pub fn abort(g: &Graph) -> Operation {
     abort_with(g, AbortOptions::default())
 }
 
 /// [`abort()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn abort_with(g: &Graph, options: AbortOptions<'_>) -> Operation {
     g.op("Abort")
@@ -69,6 +71,7 @@ impl Default for BatchOptions<'_> {
 /// `Batch`: Joins the inputs of calls that come at about the same time; the first call gets all.
 ///
 /// Returns (`batched_tensors`, `batch_index`, `id`).
+#[inline]
 #[track_caller]
 pub fn batch(
     g: &Graph,
@@ -90,6 +93,7 @@ pub fn batch(
 }
 
 /// [`batch()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_with(
     g: &Graph,
@@ -162,6 +166,7 @@ impl Default for BatchFunctionOptions<'_> {
 }
 
 /// `BatchFunction`: Calls `f` once for the inputs of calls that come at about the same time.
+#[inline]
 #[track_caller]
 pub fn batch_function(
     g: &Graph,
@@ -187,6 +192,7 @@ pub fn batch_function(
 }
 
 /// [`batch_function()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_function_with(
     g: &Graph,
@@ -234,6 +240,7 @@ impl Default for CaseOptions<'_> {
 }
 
 /// `Case`: Calls the branch that `branch_index` picks.
+#[inline]
 #[track_caller]
 pub fn case(
     branch_index: &Output,
@@ -245,6 +252,7 @@ pub fn case(
 }
 
 /// [`case()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn case_with(
     branch_index: &Output,
@@ -265,18 +273,21 @@ pub fn case_with(
 }
 
 /// `Const`: A constant.
+#[inline]
 #[track_caller]
 pub fn const_(g: &Graph, value: &Tensor, dtype: DType) -> Output {
     g.op("Const").attr("value", value.clone()).attr("dtype", dtype).output()
 }
 
 /// `ControlTrigger`: Runs after its control inputs, dead or alive.
+#[inline]
 #[track_caller]
 pub fn control_trigger(g: &Graph) -> Operation {
     g.op("ControlTrigger").operation()
 }
 
 /// `DeviceIndex`: Where the kind of device it runs on is in a list of kinds.
+#[inline]
 #[track_caller]
 pub fn device_index(g: &Graph, device_names: &[&str]) -> Output {
     g.op("DeviceIndex").attr("device_names", list(device_names)).output()
@@ -298,12 +309,14 @@ impl Default for EnterOptions {
 }
 
 /// `Enter`: Brings a value into the loop `frame_name`.
+#[inline]
 #[track_caller]
 pub fn enter(data: &Output, frame_name: &str) -> Output {
     enter_with(data, frame_name, EnterOptions::default())
 }
 
 /// [`enter()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn enter_with(data: &Output, frame_name: &str, options: EnterOptions) -> Output {
     data.graph()
@@ -316,18 +329,21 @@ pub fn enter_with(data: &Output, frame_name: &str, options: EnterOptions) -> Out
 }
 
 /// `Exit`: Passes a value out of the loop, or to its next iteration.
+#[inline]
 #[track_caller]
 pub fn exit(data: &Output) -> Output {
     data.graph().op("Exit").input(data).output()
 }
 
 /// `FakeParam`: A placeholder for a value that was not computed and that no node uses.
+#[inline]
 #[track_caller]
 pub fn fake_param(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     g.op("FakeParam").attr("dtype", dtype).attr("shape", shape.clone()).output()
 }
 
 /// `For`: Applies `body` to a counter and its input, from `start` to `limit` by `delta`.
+#[inline]
 #[track_caller]
 pub fn for_(
     start: &Output,
@@ -348,18 +364,21 @@ pub fn for_(
 }
 
 /// `HostConst`: A constant in the memory of the host.
+#[inline]
 #[track_caller]
 pub fn host_const(g: &Graph, value: &Tensor, dtype: DType) -> Output {
     g.op("HostConst").attr("value", value.clone()).attr("dtype", dtype).output()
 }
 
 /// `Identity`: Its input.
+#[inline]
 #[track_caller]
 pub fn identity(input: &Output) -> Output {
     input.graph().op("Identity").input(input).output()
 }
 
 /// `IdentityN`: Its inputs.
+#[inline]
 #[track_caller]
 pub fn identity_n(g: &Graph, input: &[Output]) -> Vec<Output> {
     g.op("IdentityN").list(input).list_outputs()
@@ -379,6 +398,7 @@ impl Default for IfOptions<'_> {
 }
 
 /// `If`: Calls `then_branch` if `cond` is true, else `else_branch`.
+#[inline]
 #[track_caller]
 pub fn if_(
     cond: &Output,
@@ -391,6 +411,7 @@ pub fn if_(
 }
 
 /// [`if_()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn if_with(
     cond: &Output,
@@ -412,12 +433,14 @@ pub fn if_with(
 }
 
 /// `IsTensorFloat32Enabled`: Whether products may round their factors to 19 bits: never here.
+#[inline]
 #[track_caller]
 pub fn is_tensor_float32_enabled(g: &Graph) -> Output {
     g.op("IsTensorFloat32Enabled").output()
 }
 
 /// `LoopCond`: Whether a loop goes on.
+#[inline]
 #[track_caller]
 pub fn loop_cond(input: &Output) -> Output {
     input.graph().op("LoopCond").input(input).output()
@@ -426,6 +449,7 @@ pub fn loop_cond(input: &Output) -> Output {
 /// `Merge`: The first of its inputs that is not dead.
 ///
 /// Returns (`output`, `value_index`).
+#[inline]
 #[track_caller]
 pub fn merge(g: &Graph, inputs: &[Output]) -> (Output, Output) {
     let [output, value_index] = g.op("Merge").list(inputs).split();
@@ -433,12 +457,14 @@ pub fn merge(g: &Graph, inputs: &[Output]) -> (Output, Output) {
 }
 
 /// `NextIteration`: Passes a value out of the loop, or to its next iteration.
+#[inline]
 #[track_caller]
 pub fn next_iteration(data: &Output) -> Output {
     data.graph().op("NextIteration").input(data).output()
 }
 
 /// `NoOp`: Nothing; orders other nodes.
+#[inline]
 #[track_caller]
 pub fn no_op(g: &Graph) -> Operation {
     g.op("NoOp").operation()
@@ -462,12 +488,14 @@ impl Default for PartitionedCallOptions<'_> {
 }
 
 /// `PartitionedCall`: Calls `f` with `args`.
+#[inline]
 #[track_caller]
 pub fn partitioned_call(g: &Graph, args: &[Output], tout: &[DType], f: &Function) -> Vec<Output> {
     partitioned_call_with(g, args, tout, f, PartitionedCallOptions::default())
 }
 
 /// [`partitioned_call()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn partitioned_call_with(
     g: &Graph,
@@ -500,24 +528,28 @@ impl Default for PlaceholderOptions {
 }
 
 /// `Placeholder`: A value that must be fed.
+#[inline]
 #[track_caller]
 pub fn placeholder(g: &Graph, dtype: DType) -> Output {
     placeholder_with(g, dtype, PlaceholderOptions::default())
 }
 
 /// [`placeholder()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn placeholder_with(g: &Graph, dtype: DType, options: PlaceholderOptions) -> Output {
     g.op("Placeholder").attr("dtype", dtype).attr("shape", options.shape).output()
 }
 
 /// `PlaceholderV2`: A value that must be fed.
+#[inline]
 #[track_caller]
 pub fn placeholder_v2(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     g.op("PlaceholderV2").attr("dtype", dtype).attr("shape", shape.clone()).output()
 }
 
 /// `PlaceholderWithDefault`: Its input, unless it is fed.
+#[inline]
 #[track_caller]
 pub fn placeholder_with_default(input: &Output, shape: &PartialShape) -> Output {
     input.graph().op("PlaceholderWithDefault").input(input).attr("shape", shape.clone()).output()
@@ -539,12 +571,14 @@ impl Default for RefEnterOptions {
 }
 
 /// `RefEnter`: Brings a value into the loop `frame_name`.
+#[inline]
 #[track_caller]
 pub fn ref_enter(data: &Output, frame_name: &str) -> Output {
     ref_enter_with(data, frame_name, RefEnterOptions::default())
 }
 
 /// [`ref_enter()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ref_enter_with(data: &Output, frame_name: &str, options: RefEnterOptions) -> Output {
     data.graph()
@@ -557,12 +591,14 @@ pub fn ref_enter_with(data: &Output, frame_name: &str, options: RefEnterOptions)
 }
 
 /// `RefExit`: Passes a value out of the loop, or to its next iteration.
+#[inline]
 #[track_caller]
 pub fn ref_exit(data: &Output) -> Output {
     data.graph().op("RefExit").input(data).output()
 }
 
 /// `RefIdentity`: Its input, a reference.
+#[inline]
 #[track_caller]
 pub fn ref_identity(input: &Output) -> Output {
     input.graph().op("RefIdentity").input(input).output()
@@ -571,6 +607,7 @@ pub fn ref_identity(input: &Output) -> Output {
 /// `RefMerge`: The first of its inputs that is not dead.
 ///
 /// Returns (`output`, `value_index`).
+#[inline]
 #[track_caller]
 pub fn ref_merge(g: &Graph, inputs: &[Output]) -> (Output, Output) {
     let [output, value_index] = g.op("RefMerge").list(inputs).split();
@@ -578,12 +615,14 @@ pub fn ref_merge(g: &Graph, inputs: &[Output]) -> (Output, Output) {
 }
 
 /// `RefNextIteration`: Passes a value out of the loop, or to its next iteration.
+#[inline]
 #[track_caller]
 pub fn ref_next_iteration(data: &Output) -> Output {
     data.graph().op("RefNextIteration").input(data).output()
 }
 
 /// `RefSelect`: The reference that `index` picks.
+#[inline]
 #[track_caller]
 pub fn ref_select(index: &Output, inputs: &[Output]) -> Output {
     index.graph().op("RefSelect").input(index).list(inputs).output()
@@ -592,6 +631,7 @@ pub fn ref_select(index: &Output, inputs: &[Output]) -> Output {
 /// `RefSwitch`: Passes `data` to the output that `pred` picks; the other one is dead.
 ///
 /// Returns (`output_false`, `output_true`).
+#[inline]
 #[track_caller]
 pub fn ref_switch(data: &Output, pred: &Output) -> (Output, Output) {
     let [output_false, output_true] = data.graph().op("RefSwitch").input(data).input(pred).split();
@@ -599,6 +639,7 @@ pub fn ref_switch(data: &Output, pred: &Output) -> (Output, Output) {
 }
 
 /// `RemoteCall`: Calls `f` with `args` on the device `target`.
+#[inline]
 #[track_caller]
 pub fn remote_call(target: &Output, args: &[Output], tout: &[DType], f: &Function) -> Vec<Output> {
     target
@@ -629,6 +670,7 @@ impl Default for StatefulPartitionedCallOptions<'_> {
 }
 
 /// `StatefulPartitionedCall`: Calls `f` with `args`.
+#[inline]
 #[track_caller]
 pub fn stateful_partitioned_call(
     g: &Graph,
@@ -640,6 +682,7 @@ pub fn stateful_partitioned_call(
 }
 
 /// [`stateful_partitioned_call()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_partitioned_call_with(
     g: &Graph,
@@ -672,6 +715,7 @@ impl Default for StatelessCaseOptions<'_> {
 }
 
 /// `StatelessCase`: Calls the branch that `branch_index` picks.
+#[inline]
 #[track_caller]
 pub fn stateless_case(
     branch_index: &Output,
@@ -683,6 +727,7 @@ pub fn stateless_case(
 }
 
 /// [`stateless_case()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_case_with(
     branch_index: &Output,
@@ -716,6 +761,7 @@ impl Default for StatelessIfOptions<'_> {
 }
 
 /// `StatelessIf`: Calls `then_branch` if `cond` is true, else `else_branch`.
+#[inline]
 #[track_caller]
 pub fn stateless_if(
     cond: &Output,
@@ -728,6 +774,7 @@ pub fn stateless_if(
 }
 
 /// [`stateless_if()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_if_with(
     cond: &Output,
@@ -764,6 +811,7 @@ impl Default for StatelessWhileOptions<'_> {
 }
 
 /// `StatelessWhile`: Applies `body` to its input again and again, as long as `cond` of it is true.
+#[inline]
 #[track_caller]
 pub fn stateless_while(
     g: &Graph,
@@ -775,6 +823,7 @@ pub fn stateless_while(
 }
 
 /// [`stateless_while()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_while_with(
     g: &Graph,
@@ -795,6 +844,7 @@ pub fn stateless_while_with(
 /// `Switch`: Passes `data` to the output that `pred` picks; the other one is dead.
 ///
 /// Returns (`output_false`, `output_true`).
+#[inline]
 #[track_caller]
 pub fn switch(data: &Output, pred: &Output) -> (Output, Output) {
     let [output_false, output_true] = data.graph().op("Switch").input(data).input(pred).split();
@@ -803,6 +853,7 @@ pub fn switch(data: &Output, pred: &Output) -> (Output, Output) {
 
 /// `SymbolicGradient`: The gradient of `f`: from its arguments and the gradients of its results,
 /// those of its arguments.
+#[inline]
 #[track_caller]
 pub fn symbolic_gradient(g: &Graph, input: &[Output], tout: &[DType], f: &Function) -> Vec<Output> {
     g.op("SymbolicGradient")
@@ -813,6 +864,7 @@ pub fn symbolic_gradient(g: &Graph, input: &[Output], tout: &[DType], f: &Functi
 }
 
 /// `ToBool`: Whether a scalar is not zero or empty, or a larger tensor has elements.
+#[inline]
 #[track_caller]
 pub fn to_bool(input: &Output) -> Output {
     input.graph().op("ToBool").input(input).output()
@@ -834,6 +886,7 @@ impl Default for UnbatchOptions<'_> {
 }
 
 /// `Unbatch`: The rows of a batch that belong to this call.
+#[inline]
 #[track_caller]
 pub fn unbatch(
     batched_tensor: &Output,
@@ -845,6 +898,7 @@ pub fn unbatch(
 }
 
 /// [`unbatch()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unbatch_with(
     batched_tensor: &Output,
@@ -881,6 +935,7 @@ impl Default for UnbatchGradOptions<'_> {
 }
 
 /// `UnbatchGrad`: The gradient of Unbatch: collects the gradients of all calls of a batch.
+#[inline]
 #[track_caller]
 pub fn unbatch_grad(
     original_input: &Output,
@@ -892,6 +947,7 @@ pub fn unbatch_grad(
 }
 
 /// [`unbatch_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unbatch_grad_with(
     original_input: &Output,
@@ -928,12 +984,14 @@ impl Default for WhileOpOptions<'_> {
 }
 
 /// `While`: Applies `body` to its input again and again, as long as `cond` of it is true.
+#[inline]
 #[track_caller]
 pub fn while_(g: &Graph, input: &[Output], cond: &Function, body: &Function) -> Vec<Output> {
     while_with(g, input, cond, body, WhileOpOptions::default())
 }
 
 /// [`while_()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn while_with(
     g: &Graph,

@@ -9,6 +9,7 @@ use ferroflow_core::DType;
 use ferroflow_core::PartialShape;
 
 /// `AnonymousIterator`: An iterator without a name, to be given a dataset by MakeIterator.
+#[inline]
 #[track_caller]
 pub fn anonymous_iterator(
     g: &Graph,
@@ -24,6 +25,7 @@ pub fn anonymous_iterator(
 /// `AnonymousIteratorV2`: An iterator without a name, to be given a dataset by MakeIterator.
 ///
 /// Returns (`handle`, `deleter`).
+#[inline]
 #[track_caller]
 pub fn anonymous_iterator_v2(
     g: &Graph,
@@ -39,6 +41,7 @@ pub fn anonymous_iterator_v2(
 }
 
 /// `AnonymousIteratorV3`: An iterator without a name, to be given a dataset by MakeIterator.
+#[inline]
 #[track_caller]
 pub fn anonymous_iterator_v3(
     g: &Graph,
@@ -54,6 +57,7 @@ pub fn anonymous_iterator_v3(
 /// `AnonymousMemoryCache`: A place for datasets to keep their elements.
 ///
 /// Returns (`handle`, `deleter`).
+#[inline]
 #[track_caller]
 pub fn anonymous_memory_cache(g: &Graph) -> (Output, Output) {
     let [handle, deleter] = g.op("AnonymousMemoryCache").split();
@@ -63,6 +67,7 @@ pub fn anonymous_memory_cache(g: &Graph) -> (Output, Output) {
 /// `AnonymousMultiDeviceIterator`: A multi-device iterator without a name.
 ///
 /// Returns (`handle`, `deleter`).
+#[inline]
 #[track_caller]
 pub fn anonymous_multi_device_iterator(
     g: &Graph,
@@ -80,6 +85,7 @@ pub fn anonymous_multi_device_iterator(
 }
 
 /// `AnonymousMultiDeviceIteratorV3`: A multi-device iterator without a name.
+#[inline]
 #[track_caller]
 pub fn anonymous_multi_device_iterator_v3(
     g: &Graph,
@@ -97,6 +103,7 @@ pub fn anonymous_multi_device_iterator_v3(
 /// `AnonymousRandomSeedGenerator`: Something that gives shuffles new seeds each time.
 ///
 /// Returns (`handle`, `deleter`).
+#[inline]
 #[track_caller]
 pub fn anonymous_random_seed_generator(seed: &Output, seed2: &Output) -> (Output, Output) {
     let [handle, deleter] =
@@ -108,6 +115,7 @@ pub fn anonymous_random_seed_generator(seed: &Output, seed2: &Output) -> (Output
 /// `reshuffle`.
 ///
 /// Returns (`handle`, `deleter`).
+#[inline]
 #[track_caller]
 pub fn anonymous_seed_generator(
     seed: &Output,
@@ -120,6 +128,7 @@ pub fn anonymous_seed_generator(
 }
 
 /// `AssertCardinalityDataset`: The same dataset, which fails unless it has `cardinality` elements.
+#[inline]
 #[track_caller]
 pub fn assert_cardinality_dataset(
     input_dataset: &Output,
@@ -153,6 +162,7 @@ impl Default for AutoShardDatasetOptions {
 }
 
 /// `AutoShardDataset`: A worker's share of a dataset: every `num_workers`-th element.
+#[inline]
 #[track_caller]
 pub fn auto_shard_dataset(
     input_dataset: &Output,
@@ -172,6 +182,7 @@ pub fn auto_shard_dataset(
 }
 
 /// [`auto_shard_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn auto_shard_dataset_with(
     input_dataset: &Output,
@@ -208,6 +219,7 @@ impl Default for BatchDatasetOptions<'_> {
 }
 
 /// `BatchDataset`: A dataset of batches of elements, stacked along a new leading dimension.
+#[inline]
 #[track_caller]
 pub fn batch_dataset(
     input_dataset: &Output,
@@ -225,6 +237,7 @@ pub fn batch_dataset(
 }
 
 /// [`batch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_dataset_with(
     input_dataset: &Output,
@@ -260,6 +273,7 @@ impl Default for BatchDatasetV2Options<'_> {
 }
 
 /// `BatchDatasetV2`: A dataset of batches of elements, stacked along a new leading dimension.
+#[inline]
 #[track_caller]
 pub fn batch_dataset_v2(
     input_dataset: &Output,
@@ -279,6 +293,7 @@ pub fn batch_dataset_v2(
 }
 
 /// [`batch_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_dataset_v2_with(
     input_dataset: &Output,
@@ -303,6 +318,7 @@ pub fn batch_dataset_v2_with(
 
 /// `BytesProducedStatsDataset`: The same dataset; what it says of how to run it is left to the
 /// runtime.
+#[inline]
 #[track_caller]
 pub fn bytes_produced_stats_dataset(
     input_dataset: &Output,
@@ -321,6 +337,7 @@ pub fn bytes_produced_stats_dataset(
 }
 
 /// `CSVDataset`: A dataset of the records of comma-separated files.
+#[inline]
 #[track_caller]
 pub fn csv_dataset(
     filenames: &Output,
@@ -351,6 +368,7 @@ pub fn csv_dataset(
 }
 
 /// `CSVDatasetV2`: A dataset of the records of comma-separated files.
+#[inline]
 #[track_caller]
 pub fn csv_dataset_v2(
     filenames: &Output,
@@ -396,6 +414,7 @@ impl Default for CacheDatasetOptions<'_> {
 }
 
 /// `CacheDataset`: A dataset whose elements are kept, in memory or in `filename`.
+#[inline]
 #[track_caller]
 pub fn cache_dataset(
     input_dataset: &Output,
@@ -413,6 +432,7 @@ pub fn cache_dataset(
 }
 
 /// [`cache_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn cache_dataset_with(
     input_dataset: &Output,
@@ -446,6 +466,7 @@ impl Default for CacheDatasetV2Options<'_> {
 }
 
 /// `CacheDatasetV2`: A dataset whose elements are kept, in memory or in `filename`.
+#[inline]
 #[track_caller]
 pub fn cache_dataset_v2(
     input_dataset: &Output,
@@ -465,6 +486,7 @@ pub fn cache_dataset_v2(
 }
 
 /// [`cache_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn cache_dataset_v2_with(
     input_dataset: &Output,
@@ -487,6 +509,7 @@ pub fn cache_dataset_v2_with(
 }
 
 /// `ChooseFastestDataset`: One of several datasets that have the same elements: the first.
+#[inline]
 #[track_caller]
 pub fn choose_fastest_dataset(
     g: &Graph,
@@ -504,6 +527,7 @@ pub fn choose_fastest_dataset(
 }
 
 /// `CompressElement`: An element as one compressed value.
+#[inline]
 #[track_caller]
 pub fn compress_element(g: &Graph, components: &[Output]) -> Output {
     g.op("CompressElement").list(components).output()
@@ -523,6 +547,7 @@ impl Default for ConcatenateDatasetOptions<'_> {
 }
 
 /// `ConcatenateDataset`: A dataset of the elements of one dataset and then of another.
+#[inline]
 #[track_caller]
 pub fn concatenate_dataset(
     input_dataset: &Output,
@@ -540,6 +565,7 @@ pub fn concatenate_dataset(
 }
 
 /// [`concatenate_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn concatenate_dataset_with(
     input_dataset: &Output,
@@ -573,12 +599,14 @@ impl Default for DatasetCardinalityOptions<'_> {
 }
 
 /// `DatasetCardinality`: How many elements a dataset has; -1: without an end, -2: unknown.
+#[inline]
 #[track_caller]
 pub fn dataset_cardinality(input_dataset: &Output) -> Output {
     dataset_cardinality_with(input_dataset, DatasetCardinalityOptions::default())
 }
 
 /// [`dataset_cardinality()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dataset_cardinality_with(
     input_dataset: &Output,
@@ -606,6 +634,7 @@ impl Default for DatasetToSingleElementOptions<'_> {
 }
 
 /// `DatasetToSingleElement`: The one element of a dataset.
+#[inline]
 #[track_caller]
 pub fn dataset_to_single_element(
     dataset: &Output,
@@ -621,6 +650,7 @@ pub fn dataset_to_single_element(
 }
 
 /// [`dataset_to_single_element()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dataset_to_single_element_with(
     dataset: &Output,
@@ -639,6 +669,7 @@ pub fn dataset_to_single_element_with(
 }
 
 /// `DatasetToTFRecord`: Writes the elements of a dataset, which are strings, to a TFRecord file.
+#[inline]
 #[track_caller]
 pub fn dataset_to_tf_record(
     input_dataset: &Output,
@@ -655,18 +686,21 @@ pub fn dataset_to_tf_record(
 }
 
 /// `DeleteIterator`: Deletes an iterator.
+#[inline]
 #[track_caller]
 pub fn delete_iterator(handle: &Output, deleter: &Output) -> Operation {
     handle.graph().op("DeleteIterator").input(handle).input(deleter).operation()
 }
 
 /// `DeleteMemoryCache`: Deletes a memory cache.
+#[inline]
 #[track_caller]
 pub fn delete_memory_cache(handle: &Output, deleter: &Output) -> Operation {
     handle.graph().op("DeleteMemoryCache").input(handle).input(deleter).operation()
 }
 
 /// `DeleteMultiDeviceIterator`: Deletes a multi-device iterator.
+#[inline]
 #[track_caller]
 pub fn delete_multi_device_iterator(
     multi_device_iterator: &Output,
@@ -683,12 +717,14 @@ pub fn delete_multi_device_iterator(
 }
 
 /// `DeleteRandomSeedGenerator`: Deletes a seed generator.
+#[inline]
 #[track_caller]
 pub fn delete_random_seed_generator(handle: &Output, deleter: &Output) -> Operation {
     handle.graph().op("DeleteRandomSeedGenerator").input(handle).input(deleter).operation()
 }
 
 /// `DeleteSeedGenerator`: Deletes a seed generator.
+#[inline]
 #[track_caller]
 pub fn delete_seed_generator(handle: &Output, deleter: &Output) -> Operation {
     handle.graph().op("DeleteSeedGenerator").input(handle).input(deleter).operation()
@@ -696,6 +732,7 @@ pub fn delete_seed_generator(handle: &Output, deleter: &Output) -> Operation {
 
 /// `DenseToSparseBatchDataset`: A dataset of batches of elements of different sizes, each a sparse
 /// tensor.
+#[inline]
 #[track_caller]
 pub fn dense_to_sparse_batch_dataset(
     input_dataset: &Output,
@@ -717,6 +754,7 @@ pub fn dense_to_sparse_batch_dataset(
 
 /// `DeserializeIterator`: Brings an iterator to where another was, past elements that are made
 /// again.
+#[inline]
 #[track_caller]
 pub fn deserialize_iterator(resource_handle: &Output, serialized: &Output) -> Operation {
     resource_handle
@@ -742,6 +780,7 @@ impl Default for DirectedInterleaveDatasetOptions {
 
 /// `DirectedInterleaveDataset`: A dataset of elements of several datasets, in the order that
 /// another one says.
+#[inline]
 #[track_caller]
 pub fn directed_interleave_dataset(
     selector_input_dataset: &Output,
@@ -759,6 +798,7 @@ pub fn directed_interleave_dataset(
 }
 
 /// [`directed_interleave_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn directed_interleave_dataset_with(
     selector_input_dataset: &Output,
@@ -779,18 +819,21 @@ pub fn directed_interleave_dataset_with(
 }
 
 /// `DummyIterationCounter`: A handle to no counter of iterations.
+#[inline]
 #[track_caller]
 pub fn dummy_iteration_counter(g: &Graph) -> Output {
     g.op("DummyIterationCounter").output()
 }
 
 /// `DummyMemoryCache`: A handle to no memory cache.
+#[inline]
 #[track_caller]
 pub fn dummy_memory_cache(g: &Graph) -> Output {
     g.op("DummyMemoryCache").output()
 }
 
 /// `DummySeedGenerator`: A handle to no seed generator.
+#[inline]
 #[track_caller]
 pub fn dummy_seed_generator(g: &Graph) -> Output {
     g.op("DummySeedGenerator").output()
@@ -810,6 +853,7 @@ impl Default for ExperimentalAutoShardDatasetOptions {
 }
 
 /// `ExperimentalAutoShardDataset`: A worker's share of a dataset: every `num_workers`-th element.
+#[inline]
 #[track_caller]
 pub fn experimental_auto_shard_dataset(
     input_dataset: &Output,
@@ -829,6 +873,7 @@ pub fn experimental_auto_shard_dataset(
 }
 
 /// [`experimental_auto_shard_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_auto_shard_dataset_with(
     input_dataset: &Output,
@@ -852,6 +897,7 @@ pub fn experimental_auto_shard_dataset_with(
 
 /// `ExperimentalBytesProducedStatsDataset`: The same dataset; what it says of how to run it is left
 /// to the runtime.
+#[inline]
 #[track_caller]
 pub fn experimental_bytes_produced_stats_dataset(
     input_dataset: &Output,
@@ -870,6 +916,7 @@ pub fn experimental_bytes_produced_stats_dataset(
 }
 
 /// `ExperimentalCSVDataset`: A dataset of the records of comma-separated files.
+#[inline]
 #[track_caller]
 pub fn experimental_csv_dataset(
     filenames: &Output,
@@ -901,6 +948,7 @@ pub fn experimental_csv_dataset(
 
 /// `ExperimentalChooseFastestDataset`: One of several datasets that have the same elements: the
 /// first.
+#[inline]
 #[track_caller]
 pub fn experimental_choose_fastest_dataset(
     g: &Graph,
@@ -919,6 +967,7 @@ pub fn experimental_choose_fastest_dataset(
 
 /// `ExperimentalDatasetCardinality`: How many elements a dataset has; -1: without an end, -2:
 /// unknown.
+#[inline]
 #[track_caller]
 pub fn experimental_dataset_cardinality(input_dataset: &Output) -> Output {
     input_dataset.graph().op("ExperimentalDatasetCardinality").input(input_dataset).output()
@@ -926,6 +975,7 @@ pub fn experimental_dataset_cardinality(input_dataset: &Output) -> Output {
 
 /// `ExperimentalDatasetToTFRecord`: Writes the elements of a dataset, which are strings, to a
 /// TFRecord file.
+#[inline]
 #[track_caller]
 pub fn experimental_dataset_to_tf_record(
     input_dataset: &Output,
@@ -943,6 +993,7 @@ pub fn experimental_dataset_to_tf_record(
 
 /// `ExperimentalDenseToSparseBatchDataset`: A dataset of batches of elements of different sizes,
 /// each a sparse tensor.
+#[inline]
 #[track_caller]
 pub fn experimental_dense_to_sparse_batch_dataset(
     input_dataset: &Output,
@@ -964,6 +1015,7 @@ pub fn experimental_dense_to_sparse_batch_dataset(
 
 /// `ExperimentalDirectedInterleaveDataset`: A dataset of elements of several datasets, in the order
 /// that another one says.
+#[inline]
 #[track_caller]
 pub fn experimental_directed_interleave_dataset(
     selector_input_dataset: &Output,
@@ -983,6 +1035,7 @@ pub fn experimental_directed_interleave_dataset(
 
 /// `ExperimentalGroupByReducerDataset`: A dataset of one element per key, made of all elements with
 /// that key.
+#[inline]
 #[track_caller]
 pub fn experimental_group_by_reducer_dataset(
     input_dataset: &Output,
@@ -1016,6 +1069,7 @@ pub fn experimental_group_by_reducer_dataset(
 
 /// `ExperimentalGroupByWindowDataset`: A dataset of what `reduce_func` makes of windows of elements
 /// with equal keys.
+#[inline]
 #[track_caller]
 pub fn experimental_group_by_window_dataset(
     input_dataset: &Output,
@@ -1057,6 +1111,7 @@ impl Default for ExperimentalIgnoreErrorsDatasetOptions {
 }
 
 /// `ExperimentalIgnoreErrorsDataset`: A dataset of the elements that could be made.
+#[inline]
 #[track_caller]
 pub fn experimental_ignore_errors_dataset(
     input_dataset: &Output,
@@ -1072,6 +1127,7 @@ pub fn experimental_ignore_errors_dataset(
 }
 
 /// [`experimental_ignore_errors_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_ignore_errors_dataset_with(
     input_dataset: &Output,
@@ -1090,12 +1146,14 @@ pub fn experimental_ignore_errors_dataset_with(
 }
 
 /// `ExperimentalIteratorGetDevice`: The name of the device an iterator is on.
+#[inline]
 #[track_caller]
 pub fn experimental_iterator_get_device(resource: &Output) -> Output {
     resource.graph().op("ExperimentalIteratorGetDevice").input(resource).output()
 }
 
 /// `ExperimentalLMDBDataset`: A dataset of the keys and values of LMDB databases.
+#[inline]
 #[track_caller]
 pub fn experimental_lmdb_dataset(
     filenames: &Output,
@@ -1113,6 +1171,7 @@ pub fn experimental_lmdb_dataset(
 
 /// `ExperimentalLatencyStatsDataset`: The same dataset; what it says of how to run it is left to
 /// the runtime.
+#[inline]
 #[track_caller]
 pub fn experimental_latency_stats_dataset(
     input_dataset: &Output,
@@ -1145,6 +1204,7 @@ impl Default for ExperimentalMapAndBatchDatasetOptions {
 
 /// `ExperimentalMapAndBatchDataset`: A dataset of batches of what `f` makes of each element, of
 /// several at a time.
+#[inline]
 #[track_caller]
 pub fn experimental_map_and_batch_dataset(
     input_dataset: &Output,
@@ -1170,6 +1230,7 @@ pub fn experimental_map_and_batch_dataset(
 }
 
 /// [`experimental_map_and_batch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_map_and_batch_dataset_with(
     input_dataset: &Output,
@@ -1199,6 +1260,7 @@ pub fn experimental_map_and_batch_dataset_with(
 
 /// `ExperimentalMatchingFilesDataset`: A dataset of the names of files that match patterns: sorted
 /// for each of these.
+#[inline]
 #[track_caller]
 pub fn experimental_matching_files_dataset(patterns: &Output) -> Output {
     patterns.graph().op("ExperimentalMatchingFilesDataset").input(patterns).output()
@@ -1206,6 +1268,7 @@ pub fn experimental_matching_files_dataset(patterns: &Output) -> Output {
 
 /// `ExperimentalMaxIntraOpParallelismDataset`: The same dataset; what it says of how to run it is
 /// left to the runtime.
+#[inline]
 #[track_caller]
 pub fn experimental_max_intra_op_parallelism_dataset(
     input_dataset: &Output,
@@ -1225,6 +1288,7 @@ pub fn experimental_max_intra_op_parallelism_dataset(
 
 /// `ExperimentalNonSerializableDataset`: The same dataset; what it says of how to run it is left to
 /// the runtime.
+#[inline]
 #[track_caller]
 pub fn experimental_non_serializable_dataset(
     input_dataset: &Output,
@@ -1242,6 +1306,7 @@ pub fn experimental_non_serializable_dataset(
 
 /// `ExperimentalParallelInterleaveDataset`: A dataset of the elements of the datasets that `f`
 /// makes, several in turns, which are gone through in the background.
+#[inline]
 #[track_caller]
 pub fn experimental_parallel_interleave_dataset(
     input_dataset: &Output,
@@ -1285,6 +1350,7 @@ impl Default for ExperimentalParseExampleDatasetOptions {
 }
 
 /// `ExperimentalParseExampleDataset`: A dataset of features of batches of Example records.
+#[inline]
 #[track_caller]
 pub fn experimental_parse_example_dataset(
     input_dataset: &Output,
@@ -1312,6 +1378,7 @@ pub fn experimental_parse_example_dataset(
 }
 
 /// [`experimental_parse_example_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_parse_example_dataset_with(
     input_dataset: &Output,
@@ -1343,6 +1410,7 @@ pub fn experimental_parse_example_dataset_with(
 
 /// `ExperimentalPrivateThreadPoolDataset`: The same dataset; what it says of how to run it is left
 /// to the runtime.
+#[inline]
 #[track_caller]
 pub fn experimental_private_thread_pool_dataset(
     input_dataset: &Output,
@@ -1361,6 +1429,7 @@ pub fn experimental_private_thread_pool_dataset(
 }
 
 /// `ExperimentalRandomDataset`: A dataset of random numbers below 2^32, without an end.
+#[inline]
 #[track_caller]
 pub fn experimental_random_dataset(
     seed: &Output,
@@ -1392,6 +1461,7 @@ impl Default for ExperimentalRebatchDatasetOptions {
 
 /// `ExperimentalRebatchDataset`: A dataset of the elements' rows, each element cut into
 /// `num_replicas` parts.
+#[inline]
 #[track_caller]
 pub fn experimental_rebatch_dataset(
     input_dataset: &Output,
@@ -1409,6 +1479,7 @@ pub fn experimental_rebatch_dataset(
 }
 
 /// [`experimental_rebatch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_rebatch_dataset_with(
     input_dataset: &Output,
@@ -1443,6 +1514,7 @@ impl Default for ExperimentalScanDatasetOptions {
 
 /// `ExperimentalScanDataset`: A dataset of what `f` makes of each element and of a state it carries
 /// along.
+#[inline]
 #[track_caller]
 pub fn experimental_scan_dataset(
     input_dataset: &Output,
@@ -1464,6 +1536,7 @@ pub fn experimental_scan_dataset(
 }
 
 /// [`experimental_scan_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_scan_dataset_with(
     input_dataset: &Output,
@@ -1488,6 +1561,7 @@ pub fn experimental_scan_dataset_with(
 }
 
 /// `ExperimentalSlidingWindowDataset`: A dataset of windows of elements, each a batch.
+#[inline]
 #[track_caller]
 pub fn experimental_sliding_window_dataset(
     input_dataset: &Output,
@@ -1511,6 +1585,7 @@ pub fn experimental_sliding_window_dataset(
 
 /// `ExperimentalTakeWhileDataset`: A dataset of the elements before the first for which `predicate`
 /// is false.
+#[inline]
 #[track_caller]
 pub fn experimental_take_while_dataset(
     input_dataset: &Output,
@@ -1532,6 +1607,7 @@ pub fn experimental_take_while_dataset(
 
 /// `ExperimentalThreadPoolDataset`: The same dataset; what it says of how to run it is left to the
 /// runtime.
+#[inline]
 #[track_caller]
 pub fn experimental_thread_pool_dataset(
     input_dataset: &Output,
@@ -1572,6 +1648,7 @@ impl Default for ExperimentalThreadPoolHandleOptions<'_> {
 
 /// `ExperimentalThreadPoolHandle`: A handle to threads for datasets, which use those of the runtime
 /// here.
+#[inline]
 #[track_caller]
 pub fn experimental_thread_pool_handle(g: &Graph, num_threads: i64, display_name: &str) -> Output {
     experimental_thread_pool_handle_with(
@@ -1583,6 +1660,7 @@ pub fn experimental_thread_pool_handle(g: &Graph, num_threads: i64, display_name
 }
 
 /// [`experimental_thread_pool_handle()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn experimental_thread_pool_handle_with(
     g: &Graph,
@@ -1600,6 +1678,7 @@ pub fn experimental_thread_pool_handle_with(
 }
 
 /// `ExperimentalUnbatchDataset`: A dataset of the rows of the elements.
+#[inline]
 #[track_caller]
 pub fn experimental_unbatch_dataset(
     input_dataset: &Output,
@@ -1616,6 +1695,7 @@ pub fn experimental_unbatch_dataset(
 }
 
 /// `ExperimentalUniqueDataset`: A dataset of the elements without repetitions.
+#[inline]
 #[track_caller]
 pub fn experimental_unique_dataset(
     input_dataset: &Output,
@@ -1645,6 +1725,7 @@ impl Default for FilterDatasetOptions<'_> {
 }
 
 /// `FilterDataset`: A dataset of the elements for which `predicate` is true.
+#[inline]
 #[track_caller]
 pub fn filter_dataset(
     input_dataset: &Output,
@@ -1664,6 +1745,7 @@ pub fn filter_dataset(
 }
 
 /// [`filter_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn filter_dataset_with(
     input_dataset: &Output,
@@ -1699,6 +1781,7 @@ impl Default for FinalizeDatasetOptions {
 }
 
 /// `FinalizeDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn finalize_dataset(
     input_dataset: &Output,
@@ -1714,6 +1797,7 @@ pub fn finalize_dataset(
 }
 
 /// [`finalize_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn finalize_dataset_with(
     input_dataset: &Output,
@@ -1745,6 +1829,7 @@ impl Default for FixedLengthRecordDatasetOptions<'_> {
 }
 
 /// `FixedLengthRecordDataset`: A dataset of the records of files, all of one length.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_dataset(
     filenames: &Output,
@@ -1764,6 +1849,7 @@ pub fn fixed_length_record_dataset(
 }
 
 /// [`fixed_length_record_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_dataset_with(
     filenames: &Output,
@@ -1799,6 +1885,7 @@ impl Default for FixedLengthRecordDatasetV2Options<'_> {
 }
 
 /// `FixedLengthRecordDatasetV2`: A dataset of the records of files, all of one length.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_dataset_v2(
     filenames: &Output,
@@ -1820,6 +1907,7 @@ pub fn fixed_length_record_dataset_v2(
 }
 
 /// [`fixed_length_record_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_dataset_v2_with(
     filenames: &Output,
@@ -1857,6 +1945,7 @@ impl Default for FlatMapDatasetOptions<'_> {
 }
 
 /// `FlatMapDataset`: A dataset of the elements of the datasets that `f` makes, one after the other.
+#[inline]
 #[track_caller]
 pub fn flat_map_dataset(
     input_dataset: &Output,
@@ -1876,6 +1965,7 @@ pub fn flat_map_dataset(
 }
 
 /// [`flat_map_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn flat_map_dataset_with(
     input_dataset: &Output,
@@ -1911,6 +2001,7 @@ impl Default for GeneratorDatasetOptions<'_> {
 }
 
 /// `GeneratorDataset`: A dataset of what `next_func` gives, until it is out of range.
+#[inline]
 #[track_caller]
 pub fn generator_dataset(
     g: &Graph,
@@ -1938,6 +2029,7 @@ pub fn generator_dataset(
 }
 
 /// [`generator_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn generator_dataset_with(
     g: &Graph,
@@ -1965,6 +2057,7 @@ pub fn generator_dataset_with(
 }
 
 /// `GetElementAtIndex`: An element of a dataset, by its place.
+#[inline]
 #[track_caller]
 pub fn get_element_at_index(
     dataset: &Output,
@@ -1983,6 +2076,7 @@ pub fn get_element_at_index(
 }
 
 /// `GroupByReducerDataset`: A dataset of one element per key, made of all elements with that key.
+#[inline]
 #[track_caller]
 pub fn group_by_reducer_dataset(
     input_dataset: &Output,
@@ -2029,6 +2123,7 @@ impl Default for GroupByWindowDatasetOptions<'_> {
 
 /// `GroupByWindowDataset`: A dataset of what `reduce_func` makes of windows of elements with equal
 /// keys.
+#[inline]
 #[track_caller]
 pub fn group_by_window_dataset(
     input_dataset: &Output,
@@ -2056,6 +2151,7 @@ pub fn group_by_window_dataset(
 }
 
 /// [`group_by_window_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn group_by_window_dataset_with(
     input_dataset: &Output,
@@ -2099,6 +2195,7 @@ impl Default for IgnoreErrorsDatasetOptions {
 }
 
 /// `IgnoreErrorsDataset`: A dataset of the elements that could be made.
+#[inline]
 #[track_caller]
 pub fn ignore_errors_dataset(
     input_dataset: &Output,
@@ -2114,6 +2211,7 @@ pub fn ignore_errors_dataset(
 }
 
 /// [`ignore_errors_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ignore_errors_dataset_with(
     input_dataset: &Output,
@@ -2133,6 +2231,7 @@ pub fn ignore_errors_dataset_with(
 
 /// `InitializeTableFromDataset`: Fills a table with the keys and values that are the elements of a
 /// dataset.
+#[inline]
 #[track_caller]
 pub fn initialize_table_from_dataset(table_handle: &Output, dataset: &Output) -> Operation {
     table_handle
@@ -2157,6 +2256,7 @@ impl Default for InterleaveDatasetOptions<'_> {
 }
 
 /// `InterleaveDataset`: A dataset of the elements of the datasets that `f` makes, several in turns.
+#[inline]
 #[track_caller]
 pub fn interleave_dataset(
     input_dataset: &Output,
@@ -2180,6 +2280,7 @@ pub fn interleave_dataset(
 }
 
 /// [`interleave_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn interleave_dataset_with(
     input_dataset: &Output,
@@ -2206,6 +2307,7 @@ pub fn interleave_dataset_with(
 }
 
 /// `Iterator`: An iterator, to be given a dataset by MakeIterator.
+#[inline]
 #[track_caller]
 pub fn iterator(
     g: &Graph,
@@ -2238,12 +2340,14 @@ impl Default for IteratorFromStringHandleOptions<'_> {
 }
 
 /// `IteratorFromStringHandle`: The iterator that a string names.
+#[inline]
 #[track_caller]
 pub fn iterator_from_string_handle(string_handle: &Output) -> Output {
     iterator_from_string_handle_with(string_handle, IteratorFromStringHandleOptions::default())
 }
 
 /// [`iterator_from_string_handle()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn iterator_from_string_handle_with(
     string_handle: &Output,
@@ -2274,12 +2378,14 @@ impl Default for IteratorFromStringHandleV2Options<'_> {
 }
 
 /// `IteratorFromStringHandleV2`: The iterator that a string names.
+#[inline]
 #[track_caller]
 pub fn iterator_from_string_handle_v2(string_handle: &Output) -> Output {
     iterator_from_string_handle_v2_with(string_handle, IteratorFromStringHandleV2Options::default())
 }
 
 /// [`iterator_from_string_handle_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn iterator_from_string_handle_v2_with(
     string_handle: &Output,
@@ -2295,12 +2401,14 @@ pub fn iterator_from_string_handle_v2_with(
 }
 
 /// `IteratorGetDevice`: The name of the device an iterator is on.
+#[inline]
 #[track_caller]
 pub fn iterator_get_device(resource: &Output) -> Output {
     resource.graph().op("IteratorGetDevice").input(resource).output()
 }
 
 /// `IteratorGetNext`: The next element of an iterator; OutOfRange behind the last one.
+#[inline]
 #[track_caller]
 pub fn iterator_get_next(
     iterator: &Output,
@@ -2318,6 +2426,7 @@ pub fn iterator_get_next(
 
 /// `IteratorGetNextAsOptional`: The next element of an iterator; an optional without a value behind
 /// the last one.
+#[inline]
 #[track_caller]
 pub fn iterator_get_next_as_optional(
     iterator: &Output,
@@ -2334,6 +2443,7 @@ pub fn iterator_get_next_as_optional(
 }
 
 /// `IteratorGetNextSync`: The next element of an iterator; OutOfRange behind the last one.
+#[inline]
 #[track_caller]
 pub fn iterator_get_next_sync(
     iterator: &Output,
@@ -2351,12 +2461,14 @@ pub fn iterator_get_next_sync(
 
 /// `IteratorToStringHandle`: A string that names an iterator, to be fed to
 /// IteratorFromStringHandle.
+#[inline]
 #[track_caller]
 pub fn iterator_to_string_handle(resource_handle: &Output) -> Output {
     resource_handle.graph().op("IteratorToStringHandle").input(resource_handle).output()
 }
 
 /// `IteratorV2`: An iterator, to be given a dataset by MakeIterator.
+#[inline]
 #[track_caller]
 pub fn iterator_v2(
     g: &Graph,
@@ -2374,6 +2486,7 @@ pub fn iterator_v2(
 }
 
 /// `LMDBDataset`: A dataset of the keys and values of LMDB databases.
+#[inline]
 #[track_caller]
 pub fn lmdb_dataset(
     filenames: &Output,
@@ -2390,6 +2503,7 @@ pub fn lmdb_dataset(
 }
 
 /// `LatencyStatsDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn latency_stats_dataset(
     input_dataset: &Output,
@@ -2424,6 +2538,7 @@ impl Default for LegacyParallelInterleaveDatasetV2Options<'_> {
 
 /// `LegacyParallelInterleaveDatasetV2`: A dataset of the elements of the datasets that `f` makes,
 /// several in turns, which are gone through in the background.
+#[inline]
 #[track_caller]
 pub fn legacy_parallel_interleave_dataset_v2(
     input_dataset: &Output,
@@ -2451,6 +2566,7 @@ pub fn legacy_parallel_interleave_dataset_v2(
 }
 
 /// [`legacy_parallel_interleave_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn legacy_parallel_interleave_dataset_v2_with(
     input_dataset: &Output,
@@ -2495,6 +2611,7 @@ impl Default for ListDatasetOptions<'_> {
 }
 
 /// `ListDataset`: A dataset of elements that are listed one by one.
+#[inline]
 #[track_caller]
 pub fn list_dataset(
     g: &Graph,
@@ -2506,6 +2623,7 @@ pub fn list_dataset(
 }
 
 /// [`list_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn list_dataset_with(
     g: &Graph,
@@ -2536,6 +2654,7 @@ impl Default for LoadDatasetOptions<'_> {
 }
 
 /// `LoadDataset`: A dataset that SaveDataset wrote.
+#[inline]
 #[track_caller]
 pub fn load_dataset(
     path: &Output,
@@ -2555,6 +2674,7 @@ pub fn load_dataset(
 }
 
 /// [`load_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn load_dataset_with(
     path: &Output,
@@ -2576,6 +2696,7 @@ pub fn load_dataset_with(
 }
 
 /// `MakeIterator`: Puts a dataset into an iterator, which begins at its front.
+#[inline]
 #[track_caller]
 pub fn make_iterator(dataset: &Output, iterator: &Output) -> Operation {
     dataset.graph().op("MakeIterator").input(dataset).input(iterator).operation()
@@ -2598,6 +2719,7 @@ impl Default for MapAndBatchDatasetOptions<'_> {
 
 /// `MapAndBatchDataset`: A dataset of batches of what `f` makes of each element, of several at a
 /// time.
+#[inline]
 #[track_caller]
 pub fn map_and_batch_dataset(
     input_dataset: &Output,
@@ -2623,6 +2745,7 @@ pub fn map_and_batch_dataset(
 }
 
 /// [`map_and_batch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_and_batch_dataset_with(
     input_dataset: &Output,
@@ -2673,6 +2796,7 @@ impl Default for MapDatasetOptions<'_> {
 }
 
 /// `MapDataset`: A dataset of what `f` makes of each element.
+#[inline]
 #[track_caller]
 pub fn map_dataset(
     input_dataset: &Output,
@@ -2692,6 +2816,7 @@ pub fn map_dataset(
 }
 
 /// [`map_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_dataset_with(
     input_dataset: &Output,
@@ -2717,6 +2842,7 @@ pub fn map_dataset_with(
 
 /// `MatchingFilesDataset`: A dataset of the names of files that match patterns: sorted for each of
 /// these.
+#[inline]
 #[track_caller]
 pub fn matching_files_dataset(patterns: &Output) -> Output {
     patterns.graph().op("MatchingFilesDataset").input(patterns).output()
@@ -2724,6 +2850,7 @@ pub fn matching_files_dataset(patterns: &Output) -> Output {
 
 /// `MaxIntraOpParallelismDataset`: The same dataset; what it says of how to run it is left to the
 /// runtime.
+#[inline]
 #[track_caller]
 pub fn max_intra_op_parallelism_dataset(
     input_dataset: &Output,
@@ -2759,6 +2886,7 @@ impl Default for ModelDatasetOptions {
 }
 
 /// `ModelDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn model_dataset(
     input_dataset: &Output,
@@ -2769,6 +2897,7 @@ pub fn model_dataset(
 }
 
 /// [`model_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn model_dataset_with(
     input_dataset: &Output,
@@ -2790,6 +2919,7 @@ pub fn model_dataset_with(
 
 /// `MultiDeviceIterator`: An iterator that deals the elements of a dataset to several devices in
 /// turn.
+#[inline]
 #[track_caller]
 pub fn multi_device_iterator(
     g: &Graph,
@@ -2824,6 +2954,7 @@ impl Default for MultiDeviceIteratorFromStringHandleOptions<'_> {
 }
 
 /// `MultiDeviceIteratorFromStringHandle`: The multi-device iterator that a string names.
+#[inline]
 #[track_caller]
 pub fn multi_device_iterator_from_string_handle(string_handle: &Output) -> Output {
     multi_device_iterator_from_string_handle_with(
@@ -2833,6 +2964,7 @@ pub fn multi_device_iterator_from_string_handle(string_handle: &Output) -> Outpu
 }
 
 /// [`multi_device_iterator_from_string_handle()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn multi_device_iterator_from_string_handle_with(
     string_handle: &Output,
@@ -2849,6 +2981,7 @@ pub fn multi_device_iterator_from_string_handle_with(
 
 /// `MultiDeviceIteratorGetNextFromShard`: The next element of one device; OutOfRange behind the
 /// last one.
+#[inline]
 #[track_caller]
 pub fn multi_device_iterator_get_next_from_shard(
     multi_device_iterator: &Output,
@@ -2869,6 +3002,7 @@ pub fn multi_device_iterator_get_next_from_shard(
 }
 
 /// `MultiDeviceIteratorInit`: Puts a dataset into a multi-device iterator.
+#[inline]
 #[track_caller]
 pub fn multi_device_iterator_init(
     dataset: &Output,
@@ -2885,6 +3019,7 @@ pub fn multi_device_iterator_init(
 }
 
 /// `MultiDeviceIteratorToStringHandle`: A string that names a multi-device iterator.
+#[inline]
 #[track_caller]
 pub fn multi_device_iterator_to_string_handle(multi_device_iterator: &Output) -> Output {
     multi_device_iterator
@@ -2896,6 +3031,7 @@ pub fn multi_device_iterator_to_string_handle(multi_device_iterator: &Output) ->
 
 /// `NonSerializableDataset`: The same dataset; what it says of how to run it is left to the
 /// runtime.
+#[inline]
 #[track_caller]
 pub fn non_serializable_dataset(
     input_dataset: &Output,
@@ -2927,6 +3063,7 @@ impl Default for OneShotIteratorOptions<'_> {
 }
 
 /// `OneShotIterator`: An iterator over the dataset that `dataset_factory` returns.
+#[inline]
 #[track_caller]
 pub fn one_shot_iterator(
     g: &Graph,
@@ -2944,6 +3081,7 @@ pub fn one_shot_iterator(
 }
 
 /// [`one_shot_iterator()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn one_shot_iterator_with(
     g: &Graph,
@@ -2975,6 +3113,7 @@ impl Default for OptimizeDatasetOptions<'_> {
 }
 
 /// `OptimizeDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn optimize_dataset(
     input_dataset: &Output,
@@ -2992,6 +3131,7 @@ pub fn optimize_dataset(
 }
 
 /// [`optimize_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn optimize_dataset_with(
     input_dataset: &Output,
@@ -3025,6 +3165,7 @@ impl Default for OptimizeDatasetV2Options<'_> {
 }
 
 /// `OptimizeDatasetV2`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn optimize_dataset_v2(
     input_dataset: &Output,
@@ -3046,6 +3187,7 @@ pub fn optimize_dataset_v2(
 }
 
 /// [`optimize_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn optimize_dataset_v2_with(
     input_dataset: &Output,
@@ -3083,6 +3225,7 @@ impl Default for OptionsDatasetOptions<'_> {
 }
 
 /// `OptionsDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn options_dataset(
     input_dataset: &Output,
@@ -3100,6 +3243,7 @@ pub fn options_dataset(
 }
 
 /// [`options_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn options_dataset_with(
     input_dataset: &Output,
@@ -3133,6 +3277,7 @@ impl Default for PaddedBatchDatasetOptions<'_> {
 }
 
 /// `PaddedBatchDataset`: A dataset of batches of elements, each padded to the same size.
+#[inline]
 #[track_caller]
 pub fn padded_batch_dataset(
     input_dataset: &Output,
@@ -3152,6 +3297,7 @@ pub fn padded_batch_dataset(
 }
 
 /// [`padded_batch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn padded_batch_dataset_with(
     input_dataset: &Output,
@@ -3189,6 +3335,7 @@ impl Default for PaddedBatchDatasetV2Options<'_> {
 }
 
 /// `PaddedBatchDatasetV2`: A dataset of batches of elements, each padded to the same size.
+#[inline]
 #[track_caller]
 pub fn padded_batch_dataset_v2(
     input_dataset: &Output,
@@ -3210,6 +3357,7 @@ pub fn padded_batch_dataset_v2(
 }
 
 /// [`padded_batch_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn padded_batch_dataset_v2_with(
     input_dataset: &Output,
@@ -3252,6 +3400,7 @@ impl Default for ParallelBatchDatasetOptions<'_> {
 }
 
 /// `ParallelBatchDataset`: A dataset of batches of elements, several of which are made at a time.
+#[inline]
 #[track_caller]
 pub fn parallel_batch_dataset(
     input_dataset: &Output,
@@ -3273,6 +3422,7 @@ pub fn parallel_batch_dataset(
 }
 
 /// [`parallel_batch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_batch_dataset_with(
     input_dataset: &Output,
@@ -3315,6 +3465,7 @@ impl Default for ParallelFilterDatasetOptions<'_> {
 
 /// `ParallelFilterDataset`: A dataset of the elements for which `predicate` is true, asked of
 /// several at a time.
+#[inline]
 #[track_caller]
 pub fn parallel_filter_dataset(
     input_dataset: &Output,
@@ -3336,6 +3487,7 @@ pub fn parallel_filter_dataset(
 }
 
 /// [`parallel_filter_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_filter_dataset_with(
     input_dataset: &Output,
@@ -3375,6 +3527,7 @@ impl Default for ParallelInterleaveDatasetOptions<'_> {
 
 /// `ParallelInterleaveDataset`: A dataset of the elements of the datasets that `f` makes, several
 /// in turns, which are gone through in the background.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset(
     input_dataset: &Output,
@@ -3404,6 +3557,7 @@ pub fn parallel_interleave_dataset(
 }
 
 /// [`parallel_interleave_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_with(
     input_dataset: &Output,
@@ -3452,6 +3606,7 @@ impl Default for ParallelInterleaveDatasetV2Options<'_> {
 
 /// `ParallelInterleaveDatasetV2`: A dataset of the elements of the datasets that `f` makes, several
 /// in turns, which are gone through in the background.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_v2(
     input_dataset: &Output,
@@ -3477,6 +3632,7 @@ pub fn parallel_interleave_dataset_v2(
 }
 
 /// [`parallel_interleave_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_v2_with(
     input_dataset: &Output,
@@ -3522,6 +3678,7 @@ impl Default for ParallelInterleaveDatasetV3Options<'_> {
 
 /// `ParallelInterleaveDatasetV3`: A dataset of the elements of the datasets that `f` makes, several
 /// in turns, which are gone through in the background.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_v3(
     input_dataset: &Output,
@@ -3547,6 +3704,7 @@ pub fn parallel_interleave_dataset_v3(
 }
 
 /// [`parallel_interleave_dataset_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_v3_with(
     input_dataset: &Output,
@@ -3592,6 +3750,7 @@ impl Default for ParallelInterleaveDatasetV4Options<'_> {
 
 /// `ParallelInterleaveDatasetV4`: A dataset of the elements of the datasets that `f` makes, several
 /// in turns, which are gone through in the background.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_v4(
     input_dataset: &Output,
@@ -3621,6 +3780,7 @@ pub fn parallel_interleave_dataset_v4(
 }
 
 /// [`parallel_interleave_dataset_v4()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_interleave_dataset_v4_with(
     input_dataset: &Output,
@@ -3678,6 +3838,7 @@ impl Default for ParallelMapDatasetOptions<'_> {
 }
 
 /// `ParallelMapDataset`: A dataset of what `f` makes of each element, of several at a time.
+#[inline]
 #[track_caller]
 pub fn parallel_map_dataset(
     input_dataset: &Output,
@@ -3699,6 +3860,7 @@ pub fn parallel_map_dataset(
 }
 
 /// [`parallel_map_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_map_dataset_with(
     input_dataset: &Output,
@@ -3750,6 +3912,7 @@ impl Default for ParallelMapDatasetV2Options<'_> {
 }
 
 /// `ParallelMapDatasetV2`: A dataset of what `f` makes of each element, of several at a time.
+#[inline]
 #[track_caller]
 pub fn parallel_map_dataset_v2(
     input_dataset: &Output,
@@ -3771,6 +3934,7 @@ pub fn parallel_map_dataset_v2(
 }
 
 /// [`parallel_map_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parallel_map_dataset_v2_with(
     input_dataset: &Output,
@@ -3822,6 +3986,7 @@ impl Default for ParseExampleDatasetOptions<'_> {
 }
 
 /// `ParseExampleDataset`: A dataset of features of batches of Example records.
+#[inline]
 #[track_caller]
 pub fn parse_example_dataset(
     input_dataset: &Output,
@@ -3849,6 +4014,7 @@ pub fn parse_example_dataset(
 }
 
 /// [`parse_example_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parse_example_dataset_with(
     input_dataset: &Output,
@@ -3906,6 +4072,7 @@ impl Default for ParseExampleDatasetV2Options<'_> {
 }
 
 /// `ParseExampleDatasetV2`: A dataset of features of batches of Example records.
+#[inline]
 #[track_caller]
 pub fn parse_example_dataset_v2(
     input_dataset: &Output,
@@ -3933,6 +4100,7 @@ pub fn parse_example_dataset_v2(
 }
 
 /// [`parse_example_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parse_example_dataset_v2_with(
     input_dataset: &Output,
@@ -3990,6 +4158,7 @@ impl Default for PrefetchDatasetOptions<'_> {
 }
 
 /// `PrefetchDataset`: A dataset whose elements are made ahead of need.
+#[inline]
 #[track_caller]
 pub fn prefetch_dataset(
     input_dataset: &Output,
@@ -4007,6 +4176,7 @@ pub fn prefetch_dataset(
 }
 
 /// [`prefetch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn prefetch_dataset_with(
     input_dataset: &Output,
@@ -4031,6 +4201,7 @@ pub fn prefetch_dataset_with(
 
 /// `PrivateThreadPoolDataset`: The same dataset; what it says of how to run it is left to the
 /// runtime.
+#[inline]
 #[track_caller]
 pub fn private_thread_pool_dataset(
     input_dataset: &Output,
@@ -4062,6 +4233,7 @@ impl Default for RandomDatasetOptions<'_> {
 }
 
 /// `RandomDataset`: A dataset of random numbers below 2^32, without an end.
+#[inline]
 #[track_caller]
 pub fn random_dataset(
     seed: &Output,
@@ -4073,6 +4245,7 @@ pub fn random_dataset(
 }
 
 /// [`random_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_dataset_with(
     seed: &Output,
@@ -4107,6 +4280,7 @@ impl Default for RandomDatasetV2Options<'_> {
 }
 
 /// `RandomDatasetV2`: A dataset of random numbers below 2^32, without an end.
+#[inline]
 #[track_caller]
 pub fn random_dataset_v2(
     seed: &Output,
@@ -4126,6 +4300,7 @@ pub fn random_dataset_v2(
 }
 
 /// [`random_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_dataset_v2_with(
     seed: &Output,
@@ -4163,6 +4338,7 @@ impl Default for RangeDatasetOptions<'_> {
 }
 
 /// `RangeDataset`: A dataset of numbers from `start` to before `stop`.
+#[inline]
 #[track_caller]
 pub fn range_dataset(
     start: &Output,
@@ -4182,6 +4358,7 @@ pub fn range_dataset(
 }
 
 /// [`range_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn range_dataset_with(
     start: &Output,
@@ -4218,6 +4395,7 @@ impl Default for RebatchDatasetOptions {
 }
 
 /// `RebatchDataset`: A dataset of the elements' rows, each element cut into `num_replicas` parts.
+#[inline]
 #[track_caller]
 pub fn rebatch_dataset(
     input_dataset: &Output,
@@ -4235,6 +4413,7 @@ pub fn rebatch_dataset(
 }
 
 /// [`rebatch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn rebatch_dataset_with(
     input_dataset: &Output,
@@ -4255,6 +4434,7 @@ pub fn rebatch_dataset_with(
 }
 
 /// `RebatchDatasetV2`: A dataset of the elements' rows, in batches of `batch_sizes` over and over.
+#[inline]
 #[track_caller]
 pub fn rebatch_dataset_v2(
     input_dataset: &Output,
@@ -4290,6 +4470,7 @@ impl Default for ReduceDatasetOptions<'_> {
 }
 
 /// `ReduceDataset`: What `f` makes of a state and all elements, one after the other.
+#[inline]
 #[track_caller]
 pub fn reduce_dataset(
     input_dataset: &Output,
@@ -4311,6 +4492,7 @@ pub fn reduce_dataset(
 }
 
 /// [`reduce_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn reduce_dataset_with(
     input_dataset: &Output,
@@ -4349,6 +4531,7 @@ impl Default for RepeatDatasetOptions<'_> {
 }
 
 /// `RepeatDataset`: A dataset of all elements, `count` times.
+#[inline]
 #[track_caller]
 pub fn repeat_dataset(
     input_dataset: &Output,
@@ -4366,6 +4549,7 @@ pub fn repeat_dataset(
 }
 
 /// [`repeat_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn repeat_dataset_with(
     input_dataset: &Output,
@@ -4386,6 +4570,7 @@ pub fn repeat_dataset_with(
 }
 
 /// `RewriteDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn rewrite_dataset(
     input_dataset: &Output,
@@ -4404,6 +4589,7 @@ pub fn rewrite_dataset(
 }
 
 /// `SamplingDataset`: A dataset of elements that are kept with probability `rate`.
+#[inline]
 #[track_caller]
 pub fn sampling_dataset(
     input_dataset: &Output,
@@ -4441,6 +4627,7 @@ impl Default for SaveDatasetOptions<'_> {
 }
 
 /// `SaveDataset`: Writes a dataset to files, from which LoadDataset reads it.
+#[inline]
 #[track_caller]
 pub fn save_dataset(
     input_dataset: &Output,
@@ -4458,6 +4645,7 @@ pub fn save_dataset(
 }
 
 /// [`save_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn save_dataset_with(
     input_dataset: &Output,
@@ -4494,6 +4682,7 @@ impl Default for SaveDatasetV2Options<'_> {
 }
 
 /// `SaveDatasetV2`: A dataset whose elements are written to files while they are iterated over.
+#[inline]
 #[track_caller]
 pub fn save_dataset_v2(
     input_dataset: &Output,
@@ -4515,6 +4704,7 @@ pub fn save_dataset_v2(
 }
 
 /// [`save_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn save_dataset_v2_with(
     input_dataset: &Output,
@@ -4557,6 +4747,7 @@ impl Default for ScanDatasetOptions<'_> {
 }
 
 /// `ScanDataset`: A dataset of what `f` makes of each element and of a state it carries along.
+#[inline]
 #[track_caller]
 pub fn scan_dataset(
     input_dataset: &Output,
@@ -4578,6 +4769,7 @@ pub fn scan_dataset(
 }
 
 /// [`scan_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scan_dataset_with(
     input_dataset: &Output,
@@ -4617,12 +4809,14 @@ impl Default for SerializeIteratorOptions {
 }
 
 /// `SerializeIterator`: Where an iterator is: how many elements were taken from its dataset.
+#[inline]
 #[track_caller]
 pub fn serialize_iterator(resource_handle: &Output) -> Output {
     serialize_iterator_with(resource_handle, SerializeIteratorOptions::default())
 }
 
 /// [`serialize_iterator()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn serialize_iterator_with(
     resource_handle: &Output,
@@ -4652,6 +4846,7 @@ impl Default for ShardDatasetOptions<'_> {
 }
 
 /// `ShardDataset`: A dataset of every `num_shards`-th element, beginning with number `index`.
+#[inline]
 #[track_caller]
 pub fn shard_dataset(
     input_dataset: &Output,
@@ -4671,6 +4866,7 @@ pub fn shard_dataset(
 }
 
 /// [`shard_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shard_dataset_with(
     input_dataset: &Output,
@@ -4709,6 +4905,7 @@ impl Default for ShuffleAndRepeatDatasetOptions<'_> {
 }
 
 /// `ShuffleAndRepeatDataset`: A dataset of the elements, several times, each in random order.
+#[inline]
 #[track_caller]
 pub fn shuffle_and_repeat_dataset(
     input_dataset: &Output,
@@ -4732,6 +4929,7 @@ pub fn shuffle_and_repeat_dataset(
 }
 
 /// [`shuffle_and_repeat_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shuffle_and_repeat_dataset_with(
     input_dataset: &Output,
@@ -4774,6 +4972,7 @@ impl Default for ShuffleAndRepeatDatasetV2Options<'_> {
 }
 
 /// `ShuffleAndRepeatDatasetV2`: A dataset of the elements, several times, each in random order.
+#[inline]
 #[track_caller]
 pub fn shuffle_and_repeat_dataset_v2(
     input_dataset: &Output,
@@ -4799,6 +4998,7 @@ pub fn shuffle_and_repeat_dataset_v2(
 }
 
 /// [`shuffle_and_repeat_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shuffle_and_repeat_dataset_v2_with(
     input_dataset: &Output,
@@ -4843,6 +5043,7 @@ impl Default for ShuffleDatasetOptions<'_> {
 }
 
 /// `ShuffleDataset`: A dataset of the elements in random order, drawn from a buffer.
+#[inline]
 #[track_caller]
 pub fn shuffle_dataset(
     input_dataset: &Output,
@@ -4864,6 +5065,7 @@ pub fn shuffle_dataset(
 }
 
 /// [`shuffle_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shuffle_dataset_with(
     input_dataset: &Output,
@@ -4902,6 +5104,7 @@ impl Default for ShuffleDatasetV2Options<'_> {
 }
 
 /// `ShuffleDatasetV2`: A dataset of the elements in random order, drawn from a buffer.
+#[inline]
 #[track_caller]
 pub fn shuffle_dataset_v2(
     input_dataset: &Output,
@@ -4921,6 +5124,7 @@ pub fn shuffle_dataset_v2(
 }
 
 /// [`shuffle_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shuffle_dataset_v2_with(
     input_dataset: &Output,
@@ -4958,6 +5162,7 @@ impl Default for ShuffleDatasetV3Options<'_> {
 }
 
 /// `ShuffleDatasetV3`: A dataset of the elements in random order, drawn from a buffer.
+#[inline]
 #[track_caller]
 pub fn shuffle_dataset_v3(
     input_dataset: &Output,
@@ -4981,6 +5186,7 @@ pub fn shuffle_dataset_v3(
 }
 
 /// [`shuffle_dataset_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn shuffle_dataset_v3_with(
     input_dataset: &Output,
@@ -5021,6 +5227,7 @@ impl Default for SkipDatasetOptions<'_> {
 }
 
 /// `SkipDataset`: A dataset of what comes behind the first `count` elements.
+#[inline]
 #[track_caller]
 pub fn skip_dataset(
     input_dataset: &Output,
@@ -5038,6 +5245,7 @@ pub fn skip_dataset(
 }
 
 /// [`skip_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn skip_dataset_with(
     input_dataset: &Output,
@@ -5071,6 +5279,7 @@ impl Default for SlidingWindowDatasetOptions {
 }
 
 /// `SlidingWindowDataset`: A dataset of windows of elements, each a batch.
+#[inline]
 #[track_caller]
 pub fn sliding_window_dataset(
     input_dataset: &Output,
@@ -5092,6 +5301,7 @@ pub fn sliding_window_dataset(
 }
 
 /// [`sliding_window_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sliding_window_dataset_with(
     input_dataset: &Output,
@@ -5129,6 +5339,7 @@ impl Default for SnapshotChunkDatasetOptions<'_> {
 }
 
 /// `SnapshotChunkDataset`: The elements of one file of a snapshot.
+#[inline]
 #[track_caller]
 pub fn snapshot_chunk_dataset(
     chunk_file: &Output,
@@ -5144,6 +5355,7 @@ pub fn snapshot_chunk_dataset(
 }
 
 /// [`snapshot_chunk_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn snapshot_chunk_dataset_with(
     chunk_file: &Output,
@@ -5217,6 +5429,7 @@ impl Default for SnapshotDatasetOptions<'_> {
 
 /// `SnapshotDataset`: A dataset that is computed once, written to files, and read from them
 /// afterwards.
+#[inline]
 #[track_caller]
 pub fn snapshot_dataset(
     input_dataset: &Output,
@@ -5234,6 +5447,7 @@ pub fn snapshot_dataset(
 }
 
 /// [`snapshot_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn snapshot_dataset_with(
     input_dataset: &Output,
@@ -5280,6 +5494,7 @@ impl Default for SnapshotDatasetReaderOptions<'_> {
 }
 
 /// `SnapshotDatasetReader`: The elements of one shard of a snapshot.
+#[inline]
 #[track_caller]
 pub fn snapshot_dataset_reader(
     shard_dir: &Output,
@@ -5299,6 +5514,7 @@ pub fn snapshot_dataset_reader(
 }
 
 /// [`snapshot_dataset_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn snapshot_dataset_reader_with(
     shard_dir: &Output,
@@ -5352,6 +5568,7 @@ impl Default for SnapshotDatasetV2Options<'_> {
 
 /// `SnapshotDatasetV2`: A dataset that is computed once, written to files, and read from them
 /// afterwards.
+#[inline]
 #[track_caller]
 pub fn snapshot_dataset_v2(
     input_dataset: &Output,
@@ -5377,6 +5594,7 @@ pub fn snapshot_dataset_v2(
 }
 
 /// [`snapshot_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn snapshot_dataset_v2_with(
     input_dataset: &Output,
@@ -5410,6 +5628,7 @@ pub fn snapshot_dataset_v2_with(
 }
 
 /// `SnapshotNestedDatasetReader`: A dataset of datasets.
+#[inline]
 #[track_caller]
 pub fn snapshot_nested_dataset_reader(
     g: &Graph,
@@ -5425,6 +5644,7 @@ pub fn snapshot_nested_dataset_reader(
 }
 
 /// `SparseTensorSliceDataset`: A dataset of the rows of a sparse tensor.
+#[inline]
 #[track_caller]
 pub fn sparse_tensor_slice_dataset(
     indices: &Output,
@@ -5454,6 +5674,7 @@ impl Default for TFRecordDatasetOptions<'_> {
 }
 
 /// `TFRecordDataset`: A dataset of the records of TFRecord files.
+#[inline]
 #[track_caller]
 pub fn tf_record_dataset(
     filenames: &Output,
@@ -5469,6 +5690,7 @@ pub fn tf_record_dataset(
 }
 
 /// [`tf_record_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tf_record_dataset_with(
     filenames: &Output,
@@ -5500,6 +5722,7 @@ impl Default for TFRecordDatasetV2Options<'_> {
 }
 
 /// `TFRecordDatasetV2`: A dataset of the records of TFRecord files.
+#[inline]
 #[track_caller]
 pub fn tf_record_dataset_v2(
     filenames: &Output,
@@ -5517,6 +5740,7 @@ pub fn tf_record_dataset_v2(
 }
 
 /// [`tf_record_dataset_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tf_record_dataset_v2_with(
     filenames: &Output,
@@ -5550,6 +5774,7 @@ impl Default for TakeDatasetOptions<'_> {
 }
 
 /// `TakeDataset`: A dataset of the first `count` elements.
+#[inline]
 #[track_caller]
 pub fn take_dataset(
     input_dataset: &Output,
@@ -5567,6 +5792,7 @@ pub fn take_dataset(
 }
 
 /// [`take_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn take_dataset_with(
     input_dataset: &Output,
@@ -5600,6 +5826,7 @@ impl Default for TakeWhileDatasetOptions<'_> {
 }
 
 /// `TakeWhileDataset`: A dataset of the elements before the first for which `predicate` is false.
+#[inline]
 #[track_caller]
 pub fn take_while_dataset(
     input_dataset: &Output,
@@ -5619,6 +5846,7 @@ pub fn take_while_dataset(
 }
 
 /// [`take_while_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn take_while_dataset_with(
     input_dataset: &Output,
@@ -5654,12 +5882,14 @@ impl Default for TensorDatasetOptions<'_> {
 }
 
 /// `TensorDataset`: A dataset of one element: the tensors as they are.
+#[inline]
 #[track_caller]
 pub fn tensor_dataset(g: &Graph, components: &[Output], output_shapes: &[PartialShape]) -> Output {
     tensor_dataset_with(g, components, output_shapes, TensorDatasetOptions::default())
 }
 
 /// [`tensor_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_dataset_with(
     g: &Graph,
@@ -5692,6 +5922,7 @@ impl Default for TensorSliceDatasetOptions<'_> {
 }
 
 /// `TensorSliceDataset`: A dataset of the rows of tensors.
+#[inline]
 #[track_caller]
 pub fn tensor_slice_dataset(
     g: &Graph,
@@ -5702,6 +5933,7 @@ pub fn tensor_slice_dataset(
 }
 
 /// [`tensor_slice_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_slice_dataset_with(
     g: &Graph,
@@ -5732,6 +5964,7 @@ impl Default for TextLineDatasetOptions<'_> {
 }
 
 /// `TextLineDataset`: A dataset of the lines of text files.
+#[inline]
 #[track_caller]
 pub fn text_line_dataset(
     filenames: &Output,
@@ -5747,6 +5980,7 @@ pub fn text_line_dataset(
 }
 
 /// [`text_line_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn text_line_dataset_with(
     filenames: &Output,
@@ -5765,6 +5999,7 @@ pub fn text_line_dataset_with(
 }
 
 /// `ThreadPoolDataset`: The same dataset; what it says of how to run it is left to the runtime.
+#[inline]
 #[track_caller]
 pub fn thread_pool_dataset(
     input_dataset: &Output,
@@ -5800,12 +6035,14 @@ impl Default for ThreadPoolHandleOptions<'_> {
 }
 
 /// `ThreadPoolHandle`: A handle to threads for datasets, which use those of the runtime here.
+#[inline]
 #[track_caller]
 pub fn thread_pool_handle(g: &Graph, num_threads: i64, display_name: &str) -> Output {
     thread_pool_handle_with(g, num_threads, display_name, ThreadPoolHandleOptions::default())
 }
 
 /// [`thread_pool_handle()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn thread_pool_handle_with(
     g: &Graph,
@@ -5836,6 +6073,7 @@ impl Default for UnbatchDatasetOptions<'_> {
 }
 
 /// `UnbatchDataset`: A dataset of the rows of the elements.
+#[inline]
 #[track_caller]
 pub fn unbatch_dataset(
     input_dataset: &Output,
@@ -5851,6 +6089,7 @@ pub fn unbatch_dataset(
 }
 
 /// [`unbatch_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unbatch_dataset_with(
     input_dataset: &Output,
@@ -5869,6 +6108,7 @@ pub fn unbatch_dataset_with(
 }
 
 /// `UncompressElement`: The element that CompressElement was given.
+#[inline]
 #[track_caller]
 pub fn uncompress_element(
     compressed: &Output,
@@ -5898,6 +6138,7 @@ impl Default for UniqueDatasetOptions<'_> {
 }
 
 /// `UniqueDataset`: A dataset of the elements without repetitions.
+#[inline]
 #[track_caller]
 pub fn unique_dataset(
     input_dataset: &Output,
@@ -5908,6 +6149,7 @@ pub fn unique_dataset(
 }
 
 /// [`unique_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unique_dataset_with(
     input_dataset: &Output,
@@ -5926,6 +6168,7 @@ pub fn unique_dataset_with(
 }
 
 /// `UnwrapDatasetVariant`: The dataset that WrapDatasetVariant was given.
+#[inline]
 #[track_caller]
 pub fn unwrap_dataset_variant(input_handle: &Output) -> Output {
     input_handle.graph().op("UnwrapDatasetVariant").input(input_handle).output()
@@ -5945,6 +6188,7 @@ impl Default for WindowDatasetOptions<'_> {
 }
 
 /// `WindowDataset`: A dataset of windows of elements: for each component a dataset.
+#[inline]
 #[track_caller]
 pub fn window_dataset(
     input_dataset: &Output,
@@ -5968,6 +6212,7 @@ pub fn window_dataset(
 }
 
 /// [`window_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn window_dataset_with(
     input_dataset: &Output,
@@ -5994,6 +6239,7 @@ pub fn window_dataset_with(
 }
 
 /// `WrapDatasetVariant`: A dataset as an opaque value.
+#[inline]
 #[track_caller]
 pub fn wrap_dataset_variant(input_handle: &Output) -> Output {
     input_handle.graph().op("WrapDatasetVariant").input(input_handle).output()
@@ -6013,6 +6259,7 @@ impl Default for ZipDatasetOptions<'_> {
 }
 
 /// `ZipDataset`: A dataset of elements of several datasets, side by side.
+#[inline]
 #[track_caller]
 pub fn zip_dataset(
     g: &Graph,
@@ -6024,6 +6271,7 @@ pub fn zip_dataset(
 }
 
 /// [`zip_dataset()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn zip_dataset_with(
     g: &Graph,

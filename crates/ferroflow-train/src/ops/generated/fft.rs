@@ -17,12 +17,14 @@ impl Default for AudioSpectrogramOptions {
 }
 
 /// `AudioSpectrogram`: How loud each frequency is in sound, window by window.
+#[inline]
 #[track_caller]
 pub fn audio_spectrogram(input: &Output, window_size: i64, stride: i64) -> Output {
     audio_spectrogram_with(input, window_size, stride, AudioSpectrogramOptions::default())
 }
 
 /// [`audio_spectrogram()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn audio_spectrogram_with(
     input: &Output,
@@ -41,36 +43,42 @@ pub fn audio_spectrogram_with(
 }
 
 /// `FFT`: Fourier transform along the last dimension.
+#[inline]
 #[track_caller]
 pub fn fft(input: &Output) -> Output {
     input.graph().op("FFT").input(input).output()
 }
 
 /// `FFT2D`: Fourier transform of the last two dimensions.
+#[inline]
 #[track_caller]
 pub fn fft2d(input: &Output) -> Output {
     input.graph().op("FFT2D").input(input).output()
 }
 
 /// `FFT3D`: Fourier transform of the last three dimensions.
+#[inline]
 #[track_caller]
 pub fn fft3d(input: &Output) -> Output {
     input.graph().op("FFT3D").input(input).output()
 }
 
 /// `IFFT`: Inverse Fourier transform along the last dimension.
+#[inline]
 #[track_caller]
 pub fn ifft(input: &Output) -> Output {
     input.graph().op("IFFT").input(input).output()
 }
 
 /// `IFFT2D`: Inverse of the transform of two dimensions.
+#[inline]
 #[track_caller]
 pub fn ifft2d(input: &Output) -> Output {
     input.graph().op("IFFT2D").input(input).output()
 }
 
 /// `IFFT3D`: Inverse of the transform of three dimensions.
+#[inline]
 #[track_caller]
 pub fn ifft3d(input: &Output) -> Output {
     input.graph().op("IFFT3D").input(input).output()
@@ -90,12 +98,14 @@ impl Default for IRFFTOptions {
 }
 
 /// `IRFFT`: The real signal that half a spectrum over the last dimensions belongs to.
+#[inline]
 #[track_caller]
 pub fn irfft(input: &Output, fft_length: &Output) -> Output {
     irfft_with(input, fft_length, IRFFTOptions::default())
 }
 
 /// [`irfft()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn irfft_with(input: &Output, fft_length: &Output, options: IRFFTOptions) -> Output {
     input.graph().op("IRFFT").input(input).input(fft_length).attr("Treal", options.treal).output()
@@ -115,12 +125,14 @@ impl Default for IRFFT2DOptions {
 }
 
 /// `IRFFT2D`: The real signal that half a spectrum over the last dimensions belongs to.
+#[inline]
 #[track_caller]
 pub fn irfft2d(input: &Output, fft_length: &Output) -> Output {
     irfft2d_with(input, fft_length, IRFFT2DOptions::default())
 }
 
 /// [`irfft2d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn irfft2d_with(input: &Output, fft_length: &Output, options: IRFFT2DOptions) -> Output {
     input.graph().op("IRFFT2D").input(input).input(fft_length).attr("Treal", options.treal).output()
@@ -140,12 +152,14 @@ impl Default for IRFFT3DOptions {
 }
 
 /// `IRFFT3D`: The real signal that half a spectrum over the last dimensions belongs to.
+#[inline]
 #[track_caller]
 pub fn irfft3d(input: &Output, fft_length: &Output) -> Output {
     irfft3d_with(input, fft_length, IRFFT3DOptions::default())
 }
 
 /// [`irfft3d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn irfft3d_with(input: &Output, fft_length: &Output, options: IRFFT3DOptions) -> Output {
     input.graph().op("IRFFT3D").input(input).input(fft_length).attr("Treal", options.treal).output()
@@ -176,12 +190,14 @@ impl Default for MfccOptions {
 }
 
 /// `Mfcc`: The mel-frequency cepstral coefficients of spectrograms.
+#[inline]
 #[track_caller]
 pub fn mfcc(spectrogram: &Output, sample_rate: &Output) -> Output {
     mfcc_with(spectrogram, sample_rate, MfccOptions::default())
 }
 
 /// [`mfcc()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mfcc_with(spectrogram: &Output, sample_rate: &Output, options: MfccOptions) -> Output {
     spectrogram
@@ -210,12 +226,14 @@ impl Default for RFFTOptions {
 }
 
 /// `RFFT`: Fourier transform of a real signal over the last dimensions; half is kept.
+#[inline]
 #[track_caller]
 pub fn rfft(input: &Output, fft_length: &Output) -> Output {
     rfft_with(input, fft_length, RFFTOptions::default())
 }
 
 /// [`rfft()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn rfft_with(input: &Output, fft_length: &Output, options: RFFTOptions) -> Output {
     input
@@ -241,12 +259,14 @@ impl Default for RFFT2DOptions {
 }
 
 /// `RFFT2D`: Fourier transform of a real signal over the last dimensions; half is kept.
+#[inline]
 #[track_caller]
 pub fn rfft2d(input: &Output, fft_length: &Output) -> Output {
     rfft2d_with(input, fft_length, RFFT2DOptions::default())
 }
 
 /// [`rfft2d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn rfft2d_with(input: &Output, fft_length: &Output, options: RFFT2DOptions) -> Output {
     input
@@ -272,12 +292,14 @@ impl Default for RFFT3DOptions {
 }
 
 /// `RFFT3D`: Fourier transform of a real signal over the last dimensions; half is kept.
+#[inline]
 #[track_caller]
 pub fn rfft3d(input: &Output, fft_length: &Output) -> Output {
     rfft3d_with(input, fft_length, RFFT3DOptions::default())
 }
 
 /// [`rfft3d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn rfft3d_with(input: &Output, fft_length: &Output, options: RFFT3DOptions) -> Output {
     input

@@ -5,6 +5,7 @@ use crate::output::Output;
 use ferroflow_core::DType;
 
 /// `AdjustContrast`: An old form of AdjustContrastv2 that clips its result.
+#[inline]
 #[track_caller]
 pub fn adjust_contrast(
     images: &Output,
@@ -23,18 +24,21 @@ pub fn adjust_contrast(
 }
 
 /// `AdjustContrastv2`: Images with distances from the mean of their channels scaled.
+#[inline]
 #[track_caller]
 pub fn adjust_contrastv2(images: &Output, contrast_factor: &Output) -> Output {
     images.graph().op("AdjustContrastv2").input(images).input(contrast_factor).output()
 }
 
 /// `AdjustHue`: Images with the hue of every pixel turned.
+#[inline]
 #[track_caller]
 pub fn adjust_hue(images: &Output, delta: &Output) -> Output {
     images.graph().op("AdjustHue").input(images).input(delta).output()
 }
 
 /// `AdjustSaturation`: Images with the saturation of every pixel scaled.
+#[inline]
 #[track_caller]
 pub fn adjust_saturation(images: &Output, scale: &Output) -> Output {
     images.graph().op("AdjustSaturation").input(images).input(scale).output()
@@ -70,6 +74,7 @@ impl Default for CombinedNonMaxSuppressionOptions {
 
 /// `CombinedNonMaxSuppression`: The best boxes of each image, of which those of a class do not
 /// overlap too much.
+#[inline]
 #[track_caller]
 pub fn combined_non_max_suppression(
     boxes: &Output,
@@ -91,6 +96,7 @@ pub fn combined_non_max_suppression(
 }
 
 /// [`combined_non_max_suppression()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn combined_non_max_suppression_with(
     boxes: &Output,
@@ -132,6 +138,7 @@ impl Default for CropAndResizeOptions<'_> {
 }
 
 /// `CropAndResize`: Boxes of images, resized to one size.
+#[inline]
 #[track_caller]
 pub fn crop_and_resize(
     image: &Output,
@@ -143,6 +150,7 @@ pub fn crop_and_resize(
 }
 
 /// [`crop_and_resize()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn crop_and_resize_with(
     image: &Output,
@@ -177,6 +185,7 @@ impl Default for CropAndResizeGradBoxesOptions<'_> {
 }
 
 /// `CropAndResizeGradBoxes`: Gradient of CropAndResize for the boxes.
+#[inline]
 #[track_caller]
 pub fn crop_and_resize_grad_boxes(
     grads: &Output,
@@ -194,6 +203,7 @@ pub fn crop_and_resize_grad_boxes(
 }
 
 /// [`crop_and_resize_grad_boxes()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn crop_and_resize_grad_boxes_with(
     grads: &Output,
@@ -227,6 +237,7 @@ impl Default for CropAndResizeGradImageOptions<'_> {
 }
 
 /// `CropAndResizeGradImage`: Gradient of CropAndResize for the images.
+#[inline]
 #[track_caller]
 pub fn crop_and_resize_grad_image(
     grads: &Output,
@@ -246,6 +257,7 @@ pub fn crop_and_resize_grad_image(
 }
 
 /// [`crop_and_resize_grad_image()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn crop_and_resize_grad_image_with(
     grads: &Output,
@@ -298,12 +310,14 @@ impl Default for DecodeAndCropJpegOptions<'_> {
 }
 
 /// `DecodeAndCropJpeg`: A part of a JPEG file.
+#[inline]
 #[track_caller]
 pub fn decode_and_crop_jpeg(contents: &Output, crop_window: &Output) -> Output {
     decode_and_crop_jpeg_with(contents, crop_window, DecodeAndCropJpegOptions::default())
 }
 
 /// [`decode_and_crop_jpeg()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_and_crop_jpeg_with(
     contents: &Output,
@@ -338,18 +352,21 @@ impl Default for DecodeBmpOptions {
 }
 
 /// `DecodeBmp`: The pixels of a BMP file.
+#[inline]
 #[track_caller]
 pub fn decode_bmp(contents: &Output) -> Output {
     decode_bmp_with(contents, DecodeBmpOptions::default())
 }
 
 /// [`decode_bmp()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_bmp_with(contents: &Output, options: DecodeBmpOptions) -> Output {
     contents.graph().op("DecodeBmp").input(contents).attr("channels", options.channels).output()
 }
 
 /// `DecodeGif`: The frames of a GIF file.
+#[inline]
 #[track_caller]
 pub fn decode_gif(contents: &Output) -> Output {
     contents.graph().op("DecodeGif").input(contents).output()
@@ -373,12 +390,14 @@ impl Default for DecodeImageOptions {
 }
 
 /// `DecodeImage`: The pixels of an image file of one of several formats.
+#[inline]
 #[track_caller]
 pub fn decode_image(contents: &Output) -> Output {
     decode_image_with(contents, DecodeImageOptions::default())
 }
 
 /// [`decode_image()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_image_with(contents: &Output, options: DecodeImageOptions) -> Output {
     contents
@@ -422,12 +441,14 @@ impl Default for DecodeJpegOptions<'_> {
 }
 
 /// `DecodeJpeg`: The pixels of a JPEG file.
+#[inline]
 #[track_caller]
 pub fn decode_jpeg(contents: &Output) -> Output {
     decode_jpeg_with(contents, DecodeJpegOptions::default())
 }
 
 /// [`decode_jpeg()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_jpeg_with(contents: &Output, options: DecodeJpegOptions<'_>) -> Output {
     contents
@@ -459,12 +480,14 @@ impl Default for DecodePngOptions {
 }
 
 /// `DecodePng`: The pixels of a PNG file.
+#[inline]
 #[track_caller]
 pub fn decode_png(contents: &Output) -> Output {
     decode_png_with(contents, DecodePngOptions::default())
 }
 
 /// [`decode_png()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_png_with(contents: &Output, options: DecodePngOptions) -> Output {
     contents
@@ -477,12 +500,14 @@ pub fn decode_png_with(contents: &Output, options: DecodePngOptions) -> Output {
 }
 
 /// `DrawBoundingBoxes`: Images with the frames of boxes drawn into them.
+#[inline]
 #[track_caller]
 pub fn draw_bounding_boxes(images: &Output, boxes: &Output) -> Output {
     images.graph().op("DrawBoundingBoxes").input(images).input(boxes).output()
 }
 
 /// `DrawBoundingBoxesV2`: Images with the frames of boxes drawn into them.
+#[inline]
 #[track_caller]
 pub fn draw_bounding_boxes_v2(images: &Output, boxes: &Output, colors: &Output) -> Output {
     images.graph().op("DrawBoundingBoxesV2").input(images).input(boxes).input(colors).output()
@@ -528,12 +553,14 @@ impl Default for EncodeJpegOptions<'_> {
 }
 
 /// `EncodeJpeg`: An image as a JPEG file.
+#[inline]
 #[track_caller]
 pub fn encode_jpeg(image: &Output) -> Output {
     encode_jpeg_with(image, EncodeJpegOptions::default())
 }
 
 /// [`encode_jpeg()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn encode_jpeg_with(image: &Output, options: EncodeJpegOptions<'_>) -> Output {
     image
@@ -553,6 +580,7 @@ pub fn encode_jpeg_with(image: &Output, options: EncodeJpegOptions<'_>) -> Outpu
 }
 
 /// `EncodeJpegVariableQuality`: An image as a JPEG file of a quality that is an input.
+#[inline]
 #[track_caller]
 pub fn encode_jpeg_variable_quality(images: &Output, quality: &Output) -> Output {
     images.graph().op("EncodeJpegVariableQuality").input(images).input(quality).output()
@@ -572,12 +600,14 @@ impl Default for EncodePngOptions {
 }
 
 /// `EncodePng`: Images as PNG files.
+#[inline]
 #[track_caller]
 pub fn encode_png(image: &Output) -> Output {
     encode_png_with(image, EncodePngOptions::default())
 }
 
 /// [`encode_png()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn encode_png_with(image: &Output, options: EncodePngOptions) -> Output {
     image.graph().op("EncodePng").input(image).attr("compression", options.compression).output()
@@ -608,12 +638,14 @@ impl Default for ExtractGlimpseOptions<'_> {
 }
 
 /// `ExtractGlimpse`: A window of each image, with noise where it looks beyond the edge.
+#[inline]
 #[track_caller]
 pub fn extract_glimpse(input: &Output, size: &Output, offsets: &Output) -> Output {
     extract_glimpse_with(input, size, offsets, ExtractGlimpseOptions::default())
 }
 
 /// [`extract_glimpse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn extract_glimpse_with(
     input: &Output,
@@ -659,12 +691,14 @@ impl Default for ExtractGlimpseV2Options<'_> {
 }
 
 /// `ExtractGlimpseV2`: A window of each image, with noise where it looks beyond the edge.
+#[inline]
 #[track_caller]
 pub fn extract_glimpse_v2(input: &Output, size: &Output, offsets: &Output) -> Output {
     extract_glimpse_v2_with(input, size, offsets, ExtractGlimpseV2Options::default())
 }
 
 /// [`extract_glimpse_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn extract_glimpse_v2_with(
     input: &Output,
@@ -699,12 +733,14 @@ impl Default for ExtractJpegShapeOptions {
 }
 
 /// `ExtractJpegShape`: Height, width and channels of a JPEG file.
+#[inline]
 #[track_caller]
 pub fn extract_jpeg_shape(contents: &Output) -> Output {
     extract_jpeg_shape_with(contents, ExtractJpegShapeOptions::default())
 }
 
 /// [`extract_jpeg_shape()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn extract_jpeg_shape_with(contents: &Output, options: ExtractJpegShapeOptions) -> Output {
     contents
@@ -716,6 +752,7 @@ pub fn extract_jpeg_shape_with(contents: &Output, options: ExtractJpegShapeOptio
 }
 
 /// `HSVToRGB`: Colours from hue, saturation and value.
+#[inline]
 #[track_caller]
 pub fn hsv_to_rgb(images: &Output) -> Output {
     images.graph().op("HSVToRGB").input(images).output()
@@ -735,6 +772,7 @@ impl Default for ImageProjectiveTransformV2Options<'_> {
 }
 
 /// `ImageProjectiveTransformV2`: Images seen through projective transforms.
+#[inline]
 #[track_caller]
 pub fn image_projective_transform_v2(
     images: &Output,
@@ -752,6 +790,7 @@ pub fn image_projective_transform_v2(
 }
 
 /// [`image_projective_transform_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn image_projective_transform_v2_with(
     images: &Output,
@@ -785,6 +824,7 @@ impl Default for ImageProjectiveTransformV3Options<'_> {
 }
 
 /// `ImageProjectiveTransformV3`: Images seen through projective transforms.
+#[inline]
 #[track_caller]
 pub fn image_projective_transform_v3(
     images: &Output,
@@ -804,6 +844,7 @@ pub fn image_projective_transform_v3(
 }
 
 /// [`image_projective_transform_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn image_projective_transform_v3_with(
     images: &Output,
@@ -840,12 +881,14 @@ impl Default for NonMaxSuppressionOptions {
 
 /// `NonMaxSuppression`: Indices of the boxes that are kept when of boxes that overlap too much only
 /// the best is.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression(boxes: &Output, scores: &Output, max_output_size: &Output) -> Output {
     non_max_suppression_with(boxes, scores, max_output_size, NonMaxSuppressionOptions::default())
 }
 
 /// [`non_max_suppression()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_with(
     boxes: &Output,
@@ -865,6 +908,7 @@ pub fn non_max_suppression_with(
 
 /// `NonMaxSuppressionV2`: Indices of the boxes that are kept when of boxes that overlap too much
 /// only the best is.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_v2(
     boxes: &Output,
@@ -884,6 +928,7 @@ pub fn non_max_suppression_v2(
 
 /// `NonMaxSuppressionV3`: Indices of the boxes that are kept when of boxes that overlap too much
 /// only the best is.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_v3(
     boxes: &Output,
@@ -920,6 +965,7 @@ impl Default for NonMaxSuppressionV4Options {
 /// only the best is.
 ///
 /// Returns (`selected_indices`, `valid_outputs`).
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_v4(
     boxes: &Output,
@@ -939,6 +985,7 @@ pub fn non_max_suppression_v4(
 }
 
 /// [`non_max_suppression_v4()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_v4_with(
     boxes: &Output,
@@ -977,6 +1024,7 @@ impl Default for NonMaxSuppressionV5Options {
 /// `NonMaxSuppressionV5`: Like NonMaxSuppressionV4, but overlap may lower scores instead.
 ///
 /// Returns (`selected_indices`, `selected_scores`, `valid_outputs`).
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_v5(
     boxes: &Output,
@@ -998,6 +1046,7 @@ pub fn non_max_suppression_v5(
 }
 
 /// [`non_max_suppression_v5()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_v5_with(
     boxes: &Output,
@@ -1023,6 +1072,7 @@ pub fn non_max_suppression_v5_with(
 }
 
 /// `NonMaxSuppressionWithOverlaps`: Like NonMaxSuppressionV3, for overlaps that are given.
+#[inline]
 #[track_caller]
 pub fn non_max_suppression_with_overlaps(
     overlaps: &Output,
@@ -1043,6 +1093,7 @@ pub fn non_max_suppression_with_overlaps(
 }
 
 /// `RGBToHSV`: Colours as hue, saturation and value.
+#[inline]
 #[track_caller]
 pub fn rgb_to_hsv(images: &Output) -> Output {
     images.graph().op("RGBToHSV").input(images).output()
@@ -1062,12 +1113,14 @@ impl Default for ResizeAreaOptions {
 }
 
 /// `ResizeArea`: Images resized by taking the mean of the area under each pixel.
+#[inline]
 #[track_caller]
 pub fn resize_area(images: &Output, size: &Output) -> Output {
     resize_area_with(images, size, ResizeAreaOptions::default())
 }
 
 /// [`resize_area()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_area_with(images: &Output, size: &Output, options: ResizeAreaOptions) -> Output {
     images
@@ -1095,12 +1148,14 @@ impl Default for ResizeBicubicOptions {
 }
 
 /// `ResizeBicubic`: Images resized by bicubic interpolation.
+#[inline]
 #[track_caller]
 pub fn resize_bicubic(images: &Output, size: &Output) -> Output {
     resize_bicubic_with(images, size, ResizeBicubicOptions::default())
 }
 
 /// [`resize_bicubic()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_bicubic_with(
     images: &Output,
@@ -1133,12 +1188,14 @@ impl Default for ResizeBicubicGradOptions {
 }
 
 /// `ResizeBicubicGrad`: Gradient of ResizeBicubic.
+#[inline]
 #[track_caller]
 pub fn resize_bicubic_grad(grads: &Output, original_image: &Output) -> Output {
     resize_bicubic_grad_with(grads, original_image, ResizeBicubicGradOptions::default())
 }
 
 /// [`resize_bicubic_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_bicubic_grad_with(
     grads: &Output,
@@ -1171,12 +1228,14 @@ impl Default for ResizeBilinearOptions {
 }
 
 /// `ResizeBilinear`: Images resized by bilinear interpolation.
+#[inline]
 #[track_caller]
 pub fn resize_bilinear(images: &Output, size: &Output) -> Output {
     resize_bilinear_with(images, size, ResizeBilinearOptions::default())
 }
 
 /// [`resize_bilinear()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_bilinear_with(
     images: &Output,
@@ -1209,12 +1268,14 @@ impl Default for ResizeBilinearGradOptions {
 }
 
 /// `ResizeBilinearGrad`: Gradient of ResizeBilinear.
+#[inline]
 #[track_caller]
 pub fn resize_bilinear_grad(grads: &Output, original_image: &Output) -> Output {
     resize_bilinear_grad_with(grads, original_image, ResizeBilinearGradOptions::default())
 }
 
 /// [`resize_bilinear_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_bilinear_grad_with(
     grads: &Output,
@@ -1247,12 +1308,14 @@ impl Default for ResizeNearestNeighborOptions {
 }
 
 /// `ResizeNearestNeighbor`: Images resized by taking the nearest pixels.
+#[inline]
 #[track_caller]
 pub fn resize_nearest_neighbor(images: &Output, size: &Output) -> Output {
     resize_nearest_neighbor_with(images, size, ResizeNearestNeighborOptions::default())
 }
 
 /// [`resize_nearest_neighbor()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_nearest_neighbor_with(
     images: &Output,
@@ -1285,12 +1348,14 @@ impl Default for ResizeNearestNeighborGradOptions {
 }
 
 /// `ResizeNearestNeighborGrad`: Gradient of ResizeNearestNeighbor.
+#[inline]
 #[track_caller]
 pub fn resize_nearest_neighbor_grad(grads: &Output, size: &Output) -> Output {
     resize_nearest_neighbor_grad_with(grads, size, ResizeNearestNeighborGradOptions::default())
 }
 
 /// [`resize_nearest_neighbor_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resize_nearest_neighbor_grad_with(
     grads: &Output,
@@ -1343,6 +1408,7 @@ impl Default for SampleDistortedBoundingBoxOptions<'_> {
 /// `SampleDistortedBoundingBox`: A random part of an image that shows enough of an object in it.
 ///
 /// Returns (`begin`, `size`, `bboxes`).
+#[inline]
 #[track_caller]
 pub fn sample_distorted_bounding_box(
     image_size: &Output,
@@ -1356,6 +1422,7 @@ pub fn sample_distorted_bounding_box(
 }
 
 /// [`sample_distorted_bounding_box()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sample_distorted_bounding_box_with(
     image_size: &Output,
@@ -1411,6 +1478,7 @@ impl Default for SampleDistortedBoundingBoxV2Options<'_> {
 /// `SampleDistortedBoundingBoxV2`: A random part of an image that shows enough of an object in it.
 ///
 /// Returns (`begin`, `size`, `bboxes`).
+#[inline]
 #[track_caller]
 pub fn sample_distorted_bounding_box_v2(
     image_size: &Output,
@@ -1426,6 +1494,7 @@ pub fn sample_distorted_bounding_box_v2(
 }
 
 /// [`sample_distorted_bounding_box_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sample_distorted_bounding_box_v2_with(
     image_size: &Output,
@@ -1465,6 +1534,7 @@ impl Default for ScaleAndTranslateOptions<'_> {
 }
 
 /// `ScaleAndTranslate`: Images scaled and moved, resampled with one of several filters.
+#[inline]
 #[track_caller]
 pub fn scale_and_translate(
     images: &Output,
@@ -1476,6 +1546,7 @@ pub fn scale_and_translate(
 }
 
 /// [`scale_and_translate()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scale_and_translate_with(
     images: &Output,
@@ -1512,6 +1583,7 @@ impl Default for ScaleAndTranslateGradOptions<'_> {
 }
 
 /// `ScaleAndTranslateGrad`: Gradient of ScaleAndTranslate.
+#[inline]
 #[track_caller]
 pub fn scale_and_translate_grad(
     grads: &Output,
@@ -1529,6 +1601,7 @@ pub fn scale_and_translate_grad(
 }
 
 /// [`scale_and_translate_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scale_and_translate_grad_with(
     grads: &Output,
@@ -1577,6 +1650,7 @@ impl Default for StatelessSampleDistortedBoundingBoxOptions<'_> {
 /// in it.
 ///
 /// Returns (`begin`, `size`, `bboxes`).
+#[inline]
 #[track_caller]
 pub fn stateless_sample_distorted_bounding_box(
     image_size: &Output,
@@ -1594,6 +1668,7 @@ pub fn stateless_sample_distorted_bounding_box(
 }
 
 /// [`stateless_sample_distorted_bounding_box()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_sample_distorted_bounding_box_with(
     image_size: &Output,

@@ -21,12 +21,14 @@ impl Default for AssertOptions {
 }
 
 /// `Assert`: Fails with the data given unless the condition holds.
+#[inline]
 #[track_caller]
 pub fn assert(condition: &Output, data: &[Output]) -> Operation {
     assert_with(condition, data, AssertOptions::default())
 }
 
 /// [`assert()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn assert_with(condition: &Output, data: &[Output], options: AssertOptions) -> Operation {
     condition
@@ -52,12 +54,14 @@ impl Default for AudioSummaryOptions {
 }
 
 /// `AudioSummary`: A summary of sound, at a fixed sample rate.
+#[inline]
 #[track_caller]
 pub fn audio_summary(tag: &Output, tensor: &Output, sample_rate: f32) -> Output {
     audio_summary_with(tag, tensor, sample_rate, AudioSummaryOptions::default())
 }
 
 /// [`audio_summary()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn audio_summary_with(
     tag: &Output,
@@ -88,12 +92,14 @@ impl Default for AudioSummaryV2Options {
 }
 
 /// `AudioSummaryV2`: A summary of sound.
+#[inline]
 #[track_caller]
 pub fn audio_summary_v2(tag: &Output, tensor: &Output, sample_rate: &Output) -> Output {
     audio_summary_v2_with(tag, tensor, sample_rate, AudioSummaryV2Options::default())
 }
 
 /// [`audio_summary_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn audio_summary_v2_with(
     tag: &Output,
@@ -111,12 +117,14 @@ pub fn audio_summary_v2_with(
 }
 
 /// `CloseSummaryWriter`: Closes the file of a summary writer.
+#[inline]
 #[track_caller]
 pub fn close_summary_writer(writer: &Output) -> Operation {
     writer.graph().op("CloseSummaryWriter").input(writer).operation()
 }
 
 /// `CreateSummaryFileWriter`: Gives a summary writer a file, unless it has one.
+#[inline]
 #[track_caller]
 pub fn create_summary_file_writer(
     writer: &Output,
@@ -154,12 +162,14 @@ impl Default for DecodeWavOptions {
 /// `DecodeWav`: The sound in a WAV file of 16-bit samples.
 ///
 /// Returns (`audio`, `sample_rate`).
+#[inline]
 #[track_caller]
 pub fn decode_wav(contents: &Output) -> (Output, Output) {
     decode_wav_with(contents, DecodeWavOptions::default())
 }
 
 /// [`decode_wav()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_wav_with(contents: &Output, options: DecodeWavOptions) -> (Output, Output) {
     let [audio, sample_rate] = contents
@@ -173,6 +183,7 @@ pub fn decode_wav_with(contents: &Output, options: DecodeWavOptions) -> (Output,
 }
 
 /// `EncodeWav`: Sound as a WAV file of 16-bit samples.
+#[inline]
 #[track_caller]
 pub fn encode_wav(audio: &Output, sample_rate: &Output) -> Output {
     audio.graph().op("EncodeWav").input(audio).input(sample_rate).output()
@@ -206,12 +217,14 @@ impl Default for FixedLengthRecordReaderOptions<'_> {
 }
 
 /// `FixedLengthRecordReader`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_reader(g: &Graph, record_bytes: i64) -> Output {
     fixed_length_record_reader_with(g, record_bytes, FixedLengthRecordReaderOptions::default())
 }
 
 /// [`fixed_length_record_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_reader_with(
     g: &Graph,
@@ -259,12 +272,14 @@ impl Default for FixedLengthRecordReaderV2Options<'_> {
 }
 
 /// `FixedLengthRecordReaderV2`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_reader_v2(g: &Graph, record_bytes: i64) -> Output {
     fixed_length_record_reader_v2_with(g, record_bytes, FixedLengthRecordReaderV2Options::default())
 }
 
 /// [`fixed_length_record_reader_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fixed_length_record_reader_v2_with(
     g: &Graph,
@@ -283,6 +298,7 @@ pub fn fixed_length_record_reader_v2_with(
 }
 
 /// `FlushSummaryWriter`: Writes out what is pending.
+#[inline]
 #[track_caller]
 pub fn flush_summary_writer(writer: &Output) -> Operation {
     writer.graph().op("FlushSummaryWriter").input(writer).operation()
@@ -305,6 +321,7 @@ impl Default for GenerateVocabRemappingOptions {
 /// words.
 ///
 /// Returns (`remapping`, `num_present`).
+#[inline]
 #[track_caller]
 pub fn generate_vocab_remapping(
     new_vocab_file: &Output,
@@ -322,6 +339,7 @@ pub fn generate_vocab_remapping(
 }
 
 /// [`generate_vocab_remapping()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn generate_vocab_remapping_with(
     new_vocab_file: &Output,
@@ -343,6 +361,7 @@ pub fn generate_vocab_remapping_with(
 }
 
 /// `HistogramSummary`: A summary of how values are distributed.
+#[inline]
 #[track_caller]
 pub fn histogram_summary(tag: &Output, values: &Output) -> Output {
     tag.graph().op("HistogramSummary").input(tag).input(values).output()
@@ -364,12 +383,14 @@ impl Default for IdentityReaderOptions<'_> {
 }
 
 /// `IdentityReader`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn identity_reader(g: &Graph) -> Output {
     identity_reader_with(g, IdentityReaderOptions::default())
 }
 
 /// [`identity_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn identity_reader_with(g: &Graph, options: IdentityReaderOptions<'_>) -> Output {
     g.op("IdentityReader")
@@ -394,12 +415,14 @@ impl Default for IdentityReaderV2Options<'_> {
 }
 
 /// `IdentityReaderV2`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn identity_reader_v2(g: &Graph) -> Output {
     identity_reader_v2_with(g, IdentityReaderV2Options::default())
 }
 
 /// [`identity_reader_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn identity_reader_v2_with(g: &Graph, options: IdentityReaderV2Options<'_>) -> Output {
     g.op("IdentityReaderV2")
@@ -424,12 +447,14 @@ impl Default for ImageSummaryOptions<'_> {
 }
 
 /// `ImageSummary`: A summary of images.
+#[inline]
 #[track_caller]
 pub fn image_summary(tag: &Output, tensor: &Output) -> Output {
     image_summary_with(tag, tensor, ImageSummaryOptions::default())
 }
 
 /// [`image_summary()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn image_summary_with(
     tag: &Output,
@@ -446,6 +471,7 @@ pub fn image_summary_with(
 }
 
 /// `ImportEvent`: Writes a serialized Event.
+#[inline]
 #[track_caller]
 pub fn import_event(writer: &Output, event: &Output) -> Operation {
     writer.graph().op("ImportEvent").input(writer).input(event).operation()
@@ -467,12 +493,14 @@ impl Default for LMDBReaderOptions<'_> {
 }
 
 /// `LMDBReader`: A reader of LMDB databases.
+#[inline]
 #[track_caller]
 pub fn lmdb_reader(g: &Graph) -> Output {
     lmdb_reader_with(g, LMDBReaderOptions::default())
 }
 
 /// [`lmdb_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn lmdb_reader_with(g: &Graph, options: LMDBReaderOptions<'_>) -> Output {
     g.op("LMDBReader")
@@ -495,6 +523,7 @@ impl Default for LoadAndRemapMatrixOptions {
 }
 
 /// `LoadAndRemapMatrix`: A matrix of a checkpoint with its rows and columns in another order.
+#[inline]
 #[track_caller]
 pub fn load_and_remap_matrix(
     ckpt_path: &Output,
@@ -518,6 +547,7 @@ pub fn load_and_remap_matrix(
 }
 
 /// [`load_and_remap_matrix()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn load_and_remap_matrix_with(
     ckpt_path: &Output,
@@ -544,12 +574,14 @@ pub fn load_and_remap_matrix_with(
 }
 
 /// `MatchingFiles`: The files whose names match one of these patterns, sorted.
+#[inline]
 #[track_caller]
 pub fn matching_files(pattern: &Output) -> Output {
     pattern.graph().op("MatchingFiles").input(pattern).output()
 }
 
 /// `MergeSummary`: One summary of several.
+#[inline]
 #[track_caller]
 pub fn merge_summary(g: &Graph, inputs: &[Output]) -> Output {
     g.op("MergeSummary").list(inputs).output()
@@ -571,6 +603,7 @@ impl Default for MergeV2CheckpointsOptions {
 }
 
 /// `MergeV2Checkpoints`: Makes one checkpoint of those that several tasks wrote.
+#[inline]
 #[track_caller]
 pub fn merge_v2_checkpoints(
     checkpoint_prefixes: &Output,
@@ -584,6 +617,7 @@ pub fn merge_v2_checkpoints(
 }
 
 /// [`merge_v2_checkpoints()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn merge_v2_checkpoints_with(
     checkpoint_prefixes: &Output,
@@ -618,12 +652,14 @@ impl Default for PrintOptions<'_> {
 }
 
 /// `Print`: Its input; says a message and the data given.
+#[inline]
 #[track_caller]
 pub fn print(input: &Output, data: &[Output]) -> Output {
     print_with(input, data, PrintOptions::default())
 }
 
 /// [`print()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn print_with(input: &Output, data: &[Output], options: PrintOptions<'_>) -> Output {
     input
@@ -653,12 +689,14 @@ impl Default for PrintV2Options<'_> {
 }
 
 /// `PrintV2`: Says a string.
+#[inline]
 #[track_caller]
 pub fn print_v2(input: &Output) -> Operation {
     print_v2_with(input, PrintV2Options::default())
 }
 
 /// [`print_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn print_v2_with(input: &Output, options: PrintV2Options<'_>) -> Operation {
     input
@@ -671,30 +709,35 @@ pub fn print_v2_with(input: &Output, options: PrintV2Options<'_>) -> Operation {
 }
 
 /// `ReadFile`: What is in a file.
+#[inline]
 #[track_caller]
 pub fn read_file(filename: &Output) -> Output {
     filename.graph().op("ReadFile").input(filename).output()
 }
 
 /// `ReaderNumRecordsProduced`: How many records a reader has given.
+#[inline]
 #[track_caller]
 pub fn reader_num_records_produced(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderNumRecordsProduced").input(reader_handle).output()
 }
 
 /// `ReaderNumRecordsProducedV2`: How many records a reader has given.
+#[inline]
 #[track_caller]
 pub fn reader_num_records_produced_v2(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderNumRecordsProducedV2").input(reader_handle).output()
 }
 
 /// `ReaderNumWorkUnitsCompleted`: How many files a reader is done with.
+#[inline]
 #[track_caller]
 pub fn reader_num_work_units_completed(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderNumWorkUnitsCompleted").input(reader_handle).output()
 }
 
 /// `ReaderNumWorkUnitsCompletedV2`: How many files a reader is done with.
+#[inline]
 #[track_caller]
 pub fn reader_num_work_units_completed_v2(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderNumWorkUnitsCompletedV2").input(reader_handle).output()
@@ -703,6 +746,7 @@ pub fn reader_num_work_units_completed_v2(reader_handle: &Output) -> Output {
 /// `ReaderRead`: The next record of a reader, from files that a queue names.
 ///
 /// Returns (`key`, `value`).
+#[inline]
 #[track_caller]
 pub fn reader_read(reader_handle: &Output, queue_handle: &Output) -> (Output, Output) {
     let [key, value] =
@@ -713,6 +757,7 @@ pub fn reader_read(reader_handle: &Output, queue_handle: &Output) -> (Output, Ou
 /// `ReaderReadUpTo`: Several records of a reader, from files that a queue names.
 ///
 /// Returns (`keys`, `values`).
+#[inline]
 #[track_caller]
 pub fn reader_read_up_to(
     reader_handle: &Output,
@@ -732,6 +777,7 @@ pub fn reader_read_up_to(
 /// `ReaderReadUpToV2`: Several records of a reader, from files that a queue names.
 ///
 /// Returns (`keys`, `values`).
+#[inline]
 #[track_caller]
 pub fn reader_read_up_to_v2(
     reader_handle: &Output,
@@ -751,6 +797,7 @@ pub fn reader_read_up_to_v2(
 /// `ReaderReadV2`: The next record of a reader, from files that a queue names.
 ///
 /// Returns (`key`, `value`).
+#[inline]
 #[track_caller]
 pub fn reader_read_v2(reader_handle: &Output, queue_handle: &Output) -> (Output, Output) {
     let [key, value] =
@@ -759,36 +806,42 @@ pub fn reader_read_v2(reader_handle: &Output, queue_handle: &Output) -> (Output,
 }
 
 /// `ReaderReset`: Puts a reader in the state it began in.
+#[inline]
 #[track_caller]
 pub fn reader_reset(reader_handle: &Output) -> Operation {
     reader_handle.graph().op("ReaderReset").input(reader_handle).operation()
 }
 
 /// `ReaderResetV2`: Puts a reader in the state it began in.
+#[inline]
 #[track_caller]
 pub fn reader_reset_v2(reader_handle: &Output) -> Operation {
     reader_handle.graph().op("ReaderResetV2").input(reader_handle).operation()
 }
 
 /// `ReaderRestoreState`: Puts a reader in a state it was in before.
+#[inline]
 #[track_caller]
 pub fn reader_restore_state(reader_handle: &Output, state: &Output) -> Operation {
     reader_handle.graph().op("ReaderRestoreState").input(reader_handle).input(state).operation()
 }
 
 /// `ReaderRestoreStateV2`: Puts a reader in a state it was in before.
+#[inline]
 #[track_caller]
 pub fn reader_restore_state_v2(reader_handle: &Output, state: &Output) -> Operation {
     reader_handle.graph().op("ReaderRestoreStateV2").input(reader_handle).input(state).operation()
 }
 
 /// `ReaderSerializeState`: The state of a reader, as a string.
+#[inline]
 #[track_caller]
 pub fn reader_serialize_state(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderSerializeState").input(reader_handle).output()
 }
 
 /// `ReaderSerializeStateV2`: The state of a reader, as a string.
+#[inline]
 #[track_caller]
 pub fn reader_serialize_state_v2(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderSerializeStateV2").input(reader_handle).output()
@@ -808,12 +861,14 @@ impl Default for RestoreOptions {
 }
 
 /// `Restore`: A tensor from files of the first checkpoint format.
+#[inline]
 #[track_caller]
 pub fn restore(file_pattern: &Output, tensor_name: &Output, dt: DType) -> Output {
     restore_with(file_pattern, tensor_name, dt, RestoreOptions::default())
 }
 
 /// [`restore()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn restore_with(
     file_pattern: &Output,
@@ -845,6 +900,7 @@ impl Default for RestoreSliceOptions {
 }
 
 /// `RestoreSlice`: A slice of a tensor from files of the first checkpoint format.
+#[inline]
 #[track_caller]
 pub fn restore_slice(
     file_pattern: &Output,
@@ -862,6 +918,7 @@ pub fn restore_slice(
 }
 
 /// [`restore_slice()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn restore_slice_with(
     file_pattern: &Output,
@@ -882,6 +939,7 @@ pub fn restore_slice_with(
 }
 
 /// `RestoreV2`: Tensors, or slices of them, from a checkpoint.
+#[inline]
 #[track_caller]
 pub fn restore_v2(
     prefix: &Output,
@@ -900,12 +958,14 @@ pub fn restore_v2(
 }
 
 /// `Save`: Saves tensors to a file of the first checkpoint format.
+#[inline]
 #[track_caller]
 pub fn save(filename: &Output, tensor_names: &Output, data: &[Output]) -> Operation {
     filename.graph().op("Save").input(filename).input(tensor_names).list(data).operation()
 }
 
 /// `SaveSlices`: Saves slices of tensors to a file of the first checkpoint format.
+#[inline]
 #[track_caller]
 pub fn save_slices(
     filename: &Output,
@@ -924,6 +984,7 @@ pub fn save_slices(
 }
 
 /// `SaveV2`: Saves tensors, or slices of them, to a checkpoint.
+#[inline]
 #[track_caller]
 pub fn save_v2(
     prefix: &Output,
@@ -942,18 +1003,21 @@ pub fn save_v2(
 }
 
 /// `ScalarSummary`: A summary of numbers, each with its tag.
+#[inline]
 #[track_caller]
 pub fn scalar_summary(tags: &Output, values: &Output) -> Output {
     tags.graph().op("ScalarSummary").input(tags).input(values).output()
 }
 
 /// `ShardedFilename`: The name of one of several files.
+#[inline]
 #[track_caller]
 pub fn sharded_filename(basename: &Output, shard: &Output, num_shards: &Output) -> Output {
     basename.graph().op("ShardedFilename").input(basename).input(shard).input(num_shards).output()
 }
 
 /// `ShardedFilespec`: A pattern that the names of several files match.
+#[inline]
 #[track_caller]
 pub fn sharded_filespec(basename: &Output, num_shards: &Output) -> Output {
     basename.graph().op("ShardedFilespec").input(basename).input(num_shards).output()
@@ -996,12 +1060,14 @@ impl Default for SkipgramOptions {
 }
 
 /// `Skipgram`: Pairs of near words of a text file, and the file's vocabulary.
+#[inline]
 #[track_caller]
 pub fn skipgram(g: &Graph, filename: &str, batch_size: i64) -> SkipgramOutputs {
     skipgram_with(g, filename, batch_size, SkipgramOptions::default())
 }
 
 /// [`skipgram()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn skipgram_with(
     g: &Graph,
@@ -1052,12 +1118,14 @@ impl Default for SummaryWriterOptions<'_> {
 }
 
 /// `SummaryWriter`: A summary writer.
+#[inline]
 #[track_caller]
 pub fn summary_writer(g: &Graph) -> Output {
     summary_writer_with(g, SummaryWriterOptions::default())
 }
 
 /// [`summary_writer()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn summary_writer_with(g: &Graph, options: SummaryWriterOptions<'_>) -> Output {
     g.op("SummaryWriter")
@@ -1084,12 +1152,14 @@ impl Default for TFRecordReaderOptions<'_> {
 }
 
 /// `TFRecordReader`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn tf_record_reader(g: &Graph) -> Output {
     tf_record_reader_with(g, TFRecordReaderOptions::default())
 }
 
 /// [`tf_record_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tf_record_reader_with(g: &Graph, options: TFRecordReaderOptions<'_>) -> Output {
     g.op("TFRecordReader")
@@ -1117,12 +1187,14 @@ impl Default for TFRecordReaderV2Options<'_> {
 }
 
 /// `TFRecordReaderV2`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn tf_record_reader_v2(g: &Graph) -> Output {
     tf_record_reader_v2_with(g, TFRecordReaderV2Options::default())
 }
 
 /// [`tf_record_reader_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tf_record_reader_v2_with(g: &Graph, options: TFRecordReaderV2Options<'_>) -> Output {
     g.op("TFRecordReaderV2")
@@ -1150,12 +1222,14 @@ impl Default for TensorSummaryOptions<'_> {
 }
 
 /// `TensorSummary`: A summary of a tensor, under the node's name.
+#[inline]
 #[track_caller]
 pub fn tensor_summary(tensor: &Output) -> Output {
     tensor_summary_with(tensor, TensorSummaryOptions::default())
 }
 
 /// [`tensor_summary()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_summary_with(tensor: &Output, options: TensorSummaryOptions<'_>) -> Output {
     tensor
@@ -1169,6 +1243,7 @@ pub fn tensor_summary_with(tensor: &Output, options: TensorSummaryOptions<'_>) -
 }
 
 /// `TensorSummaryV2`: A summary of a tensor, with a tag and metadata.
+#[inline]
 #[track_caller]
 pub fn tensor_summary_v2(
     tag: &Output,
@@ -1201,12 +1276,14 @@ impl Default for TextLineReaderOptions<'_> {
 }
 
 /// `TextLineReader`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn text_line_reader(g: &Graph) -> Output {
     text_line_reader_with(g, TextLineReaderOptions::default())
 }
 
 /// [`text_line_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn text_line_reader_with(g: &Graph, options: TextLineReaderOptions<'_>) -> Output {
     g.op("TextLineReader")
@@ -1234,12 +1311,14 @@ impl Default for TextLineReaderV2Options<'_> {
 }
 
 /// `TextLineReaderV2`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn text_line_reader_v2(g: &Graph) -> Output {
     text_line_reader_v2_with(g, TextLineReaderV2Options::default())
 }
 
 /// [`text_line_reader_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn text_line_reader_v2_with(g: &Graph, options: TextLineReaderV2Options<'_>) -> Output {
     g.op("TextLineReaderV2")
@@ -1250,6 +1329,7 @@ pub fn text_line_reader_v2_with(g: &Graph, options: TextLineReaderV2Options<'_>)
 }
 
 /// `Timestamp`: Seconds since 1970.
+#[inline]
 #[track_caller]
 pub fn timestamp(g: &Graph) -> Output {
     g.op("Timestamp").output()
@@ -1271,12 +1351,14 @@ impl Default for WholeFileReaderOptions<'_> {
 }
 
 /// `WholeFileReader`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn whole_file_reader(g: &Graph) -> Output {
     whole_file_reader_with(g, WholeFileReaderOptions::default())
 }
 
 /// [`whole_file_reader()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn whole_file_reader_with(g: &Graph, options: WholeFileReaderOptions<'_>) -> Output {
     g.op("WholeFileReader")
@@ -1301,12 +1383,14 @@ impl Default for WholeFileReaderV2Options<'_> {
 }
 
 /// `WholeFileReaderV2`: A reader of files.
+#[inline]
 #[track_caller]
 pub fn whole_file_reader_v2(g: &Graph) -> Output {
     whole_file_reader_v2_with(g, WholeFileReaderV2Options::default())
 }
 
 /// [`whole_file_reader_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn whole_file_reader_v2_with(g: &Graph, options: WholeFileReaderV2Options<'_>) -> Output {
     g.op("WholeFileReaderV2")
@@ -1329,6 +1413,7 @@ impl Default for WriteAudioSummaryOptions {
 }
 
 /// `WriteAudioSummary`: Writes sound.
+#[inline]
 #[track_caller]
 pub fn write_audio_summary(
     writer: &Output,
@@ -1348,6 +1433,7 @@ pub fn write_audio_summary(
 }
 
 /// [`write_audio_summary()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn write_audio_summary_with(
     writer: &Output,
@@ -1370,18 +1456,21 @@ pub fn write_audio_summary_with(
 }
 
 /// `WriteFile`: Writes a file, and the directories it is in.
+#[inline]
 #[track_caller]
 pub fn write_file(filename: &Output, contents: &Output) -> Operation {
     filename.graph().op("WriteFile").input(filename).input(contents).operation()
 }
 
 /// `WriteGraphSummary`: Writes a graph, given as a serialized GraphDef.
+#[inline]
 #[track_caller]
 pub fn write_graph_summary(writer: &Output, step: &Output, tensor: &Output) -> Operation {
     writer.graph().op("WriteGraphSummary").input(writer).input(step).input(tensor).operation()
 }
 
 /// `WriteHistogramSummary`: Writes how values are distributed.
+#[inline]
 #[track_caller]
 pub fn write_histogram_summary(
     writer: &Output,
@@ -1413,6 +1502,7 @@ impl Default for WriteImageSummaryOptions {
 }
 
 /// `WriteImageSummary`: Writes images.
+#[inline]
 #[track_caller]
 pub fn write_image_summary(
     writer: &Output,
@@ -1432,6 +1522,7 @@ pub fn write_image_summary(
 }
 
 /// [`write_image_summary()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn write_image_summary_with(
     writer: &Output,
@@ -1454,12 +1545,14 @@ pub fn write_image_summary_with(
 }
 
 /// `WriteRawProtoSummary`: Writes a serialized Summary.
+#[inline]
 #[track_caller]
 pub fn write_raw_proto_summary(writer: &Output, step: &Output, tensor: &Output) -> Operation {
     writer.graph().op("WriteRawProtoSummary").input(writer).input(step).input(tensor).operation()
 }
 
 /// `WriteScalarSummary`: Writes a number.
+#[inline]
 #[track_caller]
 pub fn write_scalar_summary(
     writer: &Output,
@@ -1478,6 +1571,7 @@ pub fn write_scalar_summary(
 }
 
 /// `WriteSummary`: Writes a tensor, with a tag and metadata.
+#[inline]
 #[track_caller]
 pub fn write_summary(
     writer: &Output,

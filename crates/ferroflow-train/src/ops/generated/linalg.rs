@@ -20,12 +20,14 @@ impl Default for BandedTriangularSolveOptions {
 }
 
 /// `BandedTriangularSolve`: Solutions of systems with triangular matrices given by their diagonals.
+#[inline]
 #[track_caller]
 pub fn banded_triangular_solve(matrix: &Output, rhs: &Output) -> Output {
     banded_triangular_solve_with(matrix, rhs, BandedTriangularSolveOptions::default())
 }
 
 /// [`banded_triangular_solve()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn banded_triangular_solve_with(
     matrix: &Output,
@@ -43,12 +45,14 @@ pub fn banded_triangular_solve_with(
 }
 
 /// `BatchCholesky`: Lower factors of positive definite matrices.
+#[inline]
 #[track_caller]
 pub fn batch_cholesky(input: &Output) -> Output {
     input.graph().op("BatchCholesky").input(input).output()
 }
 
 /// `BatchCholeskyGrad`: Gradient of Cholesky.
+#[inline]
 #[track_caller]
 pub fn batch_cholesky_grad(l: &Output, grad: &Output) -> Output {
     l.graph().op("BatchCholeskyGrad").input(l).input(grad).output()
@@ -70,12 +74,14 @@ impl Default for BatchMatMulOptions {
 }
 
 /// `BatchMatMul`: Products of matrices, batch by batch.
+#[inline]
 #[track_caller]
 pub fn batch_mat_mul(x: &Output, y: &Output) -> Output {
     batch_mat_mul_with(x, y, BatchMatMulOptions::default())
 }
 
 /// [`batch_mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_mat_mul_with(x: &Output, y: &Output, options: BatchMatMulOptions) -> Output {
     x.graph()
@@ -103,12 +109,14 @@ impl Default for BatchMatMulV2Options {
 }
 
 /// `BatchMatMulV2`: Products of matrices; batches broadcast.
+#[inline]
 #[track_caller]
 pub fn batch_mat_mul_v2(x: &Output, y: &Output) -> Output {
     batch_mat_mul_v2_with(x, y, BatchMatMulV2Options::default())
 }
 
 /// [`batch_mat_mul_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_mat_mul_v2_with(x: &Output, y: &Output, options: BatchMatMulV2Options) -> Output {
     x.graph()
@@ -136,12 +144,14 @@ impl Default for BatchMatMulV3Options {
 }
 
 /// `BatchMatMulV3`: Products of matrices; batches broadcast, and types may differ.
+#[inline]
 #[track_caller]
 pub fn batch_mat_mul_v3(x: &Output, y: &Output, tout: DType) -> Output {
     batch_mat_mul_v3_with(x, y, tout, BatchMatMulV3Options::default())
 }
 
 /// [`batch_mat_mul_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_mat_mul_v3_with(
     x: &Output,
@@ -160,6 +170,7 @@ pub fn batch_mat_mul_v3_with(
 }
 
 /// `BatchMatrixDeterminant`: Determinants of square matrices.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_determinant(input: &Output) -> Output {
     input.graph().op("BatchMatrixDeterminant").input(input).output()
@@ -179,12 +190,14 @@ impl Default for BatchMatrixInverseOptions {
 }
 
 /// `BatchMatrixInverse`: Inverses of square matrices, or of their adjoints.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_inverse(input: &Output) -> Output {
     batch_matrix_inverse_with(input, BatchMatrixInverseOptions::default())
 }
 
 /// [`batch_matrix_inverse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_inverse_with(input: &Output, options: BatchMatrixInverseOptions) -> Output {
     input.graph().op("BatchMatrixInverse").input(input).attr("adjoint", options.adjoint).output()
@@ -204,12 +217,14 @@ impl Default for BatchMatrixSolveOptions {
 }
 
 /// `BatchMatrixSolve`: Solutions of systems of linear equations.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_solve(matrix: &Output, rhs: &Output) -> Output {
     batch_matrix_solve_with(matrix, rhs, BatchMatrixSolveOptions::default())
 }
 
 /// [`batch_matrix_solve()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_solve_with(
     matrix: &Output,
@@ -239,12 +254,14 @@ impl Default for BatchMatrixSolveLsOptions {
 }
 
 /// `BatchMatrixSolveLs`: Least-squares solutions of systems of linear equations.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_solve_ls(matrix: &Output, rhs: &Output, l2_regularizer: &Output) -> Output {
     batch_matrix_solve_ls_with(matrix, rhs, l2_regularizer, BatchMatrixSolveLsOptions::default())
 }
 
 /// [`batch_matrix_solve_ls()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_solve_ls_with(
     matrix: &Output,
@@ -278,12 +295,14 @@ impl Default for BatchMatrixTriangularSolveOptions {
 }
 
 /// `BatchMatrixTriangularSolve`: Solutions of systems with triangular matrices.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_triangular_solve(matrix: &Output, rhs: &Output) -> Output {
     batch_matrix_triangular_solve_with(matrix, rhs, BatchMatrixTriangularSolveOptions::default())
 }
 
 /// [`batch_matrix_triangular_solve()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_matrix_triangular_solve_with(
     matrix: &Output,
@@ -301,6 +320,7 @@ pub fn batch_matrix_triangular_solve_with(
 }
 
 /// `BatchSelfAdjointEig`: Eigenvalues above the eigenvectors of self-adjoint matrices.
+#[inline]
 #[track_caller]
 pub fn batch_self_adjoint_eig(input: &Output) -> Output {
     input.graph().op("BatchSelfAdjointEig").input(input).output()
@@ -322,12 +342,14 @@ impl Default for BatchSelfAdjointEigV2Options {
 /// `BatchSelfAdjointEigV2`: Eigenvalues, in rising order, and vectors of self-adjoint matrices.
 ///
 /// Returns (`e`, `v`).
+#[inline]
 #[track_caller]
 pub fn batch_self_adjoint_eig_v2(input: &Output) -> (Output, Output) {
     batch_self_adjoint_eig_v2_with(input, BatchSelfAdjointEigV2Options::default())
 }
 
 /// [`batch_self_adjoint_eig_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_self_adjoint_eig_v2_with(
     input: &Output,
@@ -360,12 +382,14 @@ impl Default for BatchSvdOptions {
 /// `BatchSvd`: Singular values and vectors of matrices.
 ///
 /// Returns (`s`, `u`, `v`).
+#[inline]
 #[track_caller]
 pub fn batch_svd(input: &Output) -> (Output, Output, Output) {
     batch_svd_with(input, BatchSvdOptions::default())
 }
 
 /// [`batch_svd()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn batch_svd_with(input: &Output, options: BatchSvdOptions) -> (Output, Output, Output) {
     let [s, u, v] = input
@@ -379,18 +403,21 @@ pub fn batch_svd_with(input: &Output, options: BatchSvdOptions) -> (Output, Outp
 }
 
 /// `Cholesky`: Lower factors of positive definite matrices.
+#[inline]
 #[track_caller]
 pub fn cholesky(input: &Output) -> Output {
     input.graph().op("Cholesky").input(input).output()
 }
 
 /// `CholeskyGrad`: Gradient of Cholesky.
+#[inline]
 #[track_caller]
 pub fn cholesky_grad(l: &Output, grad: &Output) -> Output {
     l.graph().op("CholeskyGrad").input(l).input(grad).output()
 }
 
 /// `Cross`: Cross products of vectors of three.
+#[inline]
 #[track_caller]
 pub fn cross(a: &Output, b: &Output) -> Output {
     a.graph().op("Cross").input(a).input(b).output()
@@ -412,12 +439,14 @@ impl Default for EigOptions {
 /// `Eig`: Eigenvalues and vectors of square matrices.
 ///
 /// Returns (`e`, `v`).
+#[inline]
 #[track_caller]
 pub fn eig(input: &Output, tout: DType) -> (Output, Output) {
     eig_with(input, tout, EigOptions::default())
 }
 
 /// [`eig()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn eig_with(input: &Output, tout: DType, options: EigOptions) -> (Output, Output) {
     let [e, v] = input
@@ -431,6 +460,7 @@ pub fn eig_with(input: &Output, tout: DType, options: EigOptions) -> (Output, Ou
 }
 
 /// `Einsum`: Products and sums over the dimensions that an equation names.
+#[inline]
 #[track_caller]
 pub fn einsum(g: &Graph, inputs: &[Output], equation: &str) -> Output {
     g.op("Einsum").list(inputs).attr("equation", equation).output()
@@ -439,6 +469,7 @@ pub fn einsum(g: &Graph, inputs: &[Output], equation: &str) -> Output {
 /// `LogMatrixDeterminant`: Signs of determinants, and logarithms of their sizes.
 ///
 /// Returns (`sign`, `log_abs_determinant`).
+#[inline]
 #[track_caller]
 pub fn log_matrix_determinant(input: &Output) -> (Output, Output) {
     let [sign, log_abs_determinant] = input.graph().op("LogMatrixDeterminant").input(input).split();
@@ -461,12 +492,14 @@ impl Default for LuOptions {
 /// `Lu`: Lower and upper factors of square matrices, with the order of rows.
 ///
 /// Returns (`lu`, `p`).
+#[inline]
 #[track_caller]
 pub fn lu(input: &Output) -> (Output, Output) {
     lu_with(input, LuOptions::default())
 }
 
 /// [`lu()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn lu_with(input: &Output, options: LuOptions) -> (Output, Output) {
     let [lu, p] = input
@@ -494,12 +527,14 @@ impl Default for MatMulOptions {
 }
 
 /// `MatMul`: The product of two matrices.
+#[inline]
 #[track_caller]
 pub fn mat_mul(a: &Output, b: &Output) -> Output {
     mat_mul_with(a, b, MatMulOptions::default())
 }
 
 /// [`mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mat_mul_with(a: &Output, b: &Output, options: MatMulOptions) -> Output {
     a.graph()
@@ -512,12 +547,14 @@ pub fn mat_mul_with(a: &Output, b: &Output, options: MatMulOptions) -> Output {
 }
 
 /// `MatrixDeterminant`: Determinants of square matrices.
+#[inline]
 #[track_caller]
 pub fn matrix_determinant(input: &Output) -> Output {
     input.graph().op("MatrixDeterminant").input(input).output()
 }
 
 /// `MatrixExponential`: Exponentials of matrices.
+#[inline]
 #[track_caller]
 pub fn matrix_exponential(input: &Output) -> Output {
     input.graph().op("MatrixExponential").input(input).output()
@@ -537,18 +574,21 @@ impl Default for MatrixInverseOptions {
 }
 
 /// `MatrixInverse`: Inverses of square matrices, or of their adjoints.
+#[inline]
 #[track_caller]
 pub fn matrix_inverse(input: &Output) -> Output {
     matrix_inverse_with(input, MatrixInverseOptions::default())
 }
 
 /// [`matrix_inverse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_inverse_with(input: &Output, options: MatrixInverseOptions) -> Output {
     input.graph().op("MatrixInverse").input(input).attr("adjoint", options.adjoint).output()
 }
 
 /// `MatrixLogarithm`: Principal logarithms of matrices; NaN where there is none.
+#[inline]
 #[track_caller]
 pub fn matrix_logarithm(input: &Output) -> Output {
     input.graph().op("MatrixLogarithm").input(input).output()
@@ -568,12 +608,14 @@ impl Default for MatrixSolveOptions {
 }
 
 /// `MatrixSolve`: Solutions of systems of linear equations.
+#[inline]
 #[track_caller]
 pub fn matrix_solve(matrix: &Output, rhs: &Output) -> Output {
     matrix_solve_with(matrix, rhs, MatrixSolveOptions::default())
 }
 
 /// [`matrix_solve()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_solve_with(matrix: &Output, rhs: &Output, options: MatrixSolveOptions) -> Output {
     matrix
@@ -599,12 +641,14 @@ impl Default for MatrixSolveLsOptions {
 }
 
 /// `MatrixSolveLs`: Least-squares solutions of systems of linear equations.
+#[inline]
 #[track_caller]
 pub fn matrix_solve_ls(matrix: &Output, rhs: &Output, l2_regularizer: &Output) -> Output {
     matrix_solve_ls_with(matrix, rhs, l2_regularizer, MatrixSolveLsOptions::default())
 }
 
 /// [`matrix_solve_ls()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_solve_ls_with(
     matrix: &Output,
@@ -623,6 +667,7 @@ pub fn matrix_solve_ls_with(
 }
 
 /// `MatrixSquareRoot`: Principal square roots of matrices; NaN where there is none.
+#[inline]
 #[track_caller]
 pub fn matrix_square_root(input: &Output) -> Output {
     input.graph().op("MatrixSquareRoot").input(input).output()
@@ -644,12 +689,14 @@ impl Default for MatrixTriangularSolveOptions {
 }
 
 /// `MatrixTriangularSolve`: Solutions of systems with triangular matrices.
+#[inline]
 #[track_caller]
 pub fn matrix_triangular_solve(matrix: &Output, rhs: &Output) -> Output {
     matrix_triangular_solve_with(matrix, rhs, MatrixTriangularSolveOptions::default())
 }
 
 /// [`matrix_triangular_solve()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn matrix_triangular_solve_with(
     matrix: &Output,
@@ -682,12 +729,14 @@ impl Default for QrOptions {
 /// `Qr`: Orthogonal and upper triangular factors of matrices.
 ///
 /// Returns (`q`, `r`).
+#[inline]
 #[track_caller]
 pub fn qr(input: &Output) -> (Output, Output) {
     qr_with(input, QrOptions::default())
 }
 
 /// [`qr()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn qr_with(input: &Output, options: QrOptions) -> (Output, Output) {
     let [q, r] =
@@ -696,6 +745,7 @@ pub fn qr_with(input: &Output, options: QrOptions) -> (Output, Output) {
 }
 
 /// `SelfAdjointEig`: Eigenvalues above the eigenvectors of self-adjoint matrices.
+#[inline]
 #[track_caller]
 pub fn self_adjoint_eig(input: &Output) -> Output {
     input.graph().op("SelfAdjointEig").input(input).output()
@@ -717,12 +767,14 @@ impl Default for SelfAdjointEigV2Options {
 /// `SelfAdjointEigV2`: Eigenvalues, in rising order, and vectors of self-adjoint matrices.
 ///
 /// Returns (`e`, `v`).
+#[inline]
 #[track_caller]
 pub fn self_adjoint_eig_v2(input: &Output) -> (Output, Output) {
     self_adjoint_eig_v2_with(input, SelfAdjointEigV2Options::default())
 }
 
 /// [`self_adjoint_eig_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn self_adjoint_eig_v2_with(
     input: &Output,
@@ -762,12 +814,14 @@ impl Default for SparseMatMulOptions {
 }
 
 /// `SparseMatMul`: The product of two matrices, of which either may be bfloat16.
+#[inline]
 #[track_caller]
 pub fn sparse_mat_mul(a: &Output, b: &Output) -> Output {
     sparse_mat_mul_with(a, b, SparseMatMulOptions::default())
 }
 
 /// [`sparse_mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_mat_mul_with(a: &Output, b: &Output, options: SparseMatMulOptions) -> Output {
     a.graph()
@@ -799,12 +853,14 @@ impl Default for SvdOptions {
 /// `Svd`: Singular values and vectors of matrices.
 ///
 /// Returns (`s`, `u`, `v`).
+#[inline]
 #[track_caller]
 pub fn svd(input: &Output) -> (Output, Output, Output) {
     svd_with(input, SvdOptions::default())
 }
 
 /// [`svd()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn svd_with(input: &Output, options: SvdOptions) -> (Output, Output, Output) {
     let [s, u, v] = input
@@ -818,6 +874,7 @@ pub fn svd_with(input: &Output, options: SvdOptions) -> (Output, Output, Output)
 }
 
 /// `TridiagonalMatMul`: Products of tridiagonal and dense matrices.
+#[inline]
 #[track_caller]
 pub fn tridiagonal_mat_mul(
     superdiag: &Output,
@@ -851,12 +908,14 @@ impl Default for TridiagonalSolveOptions {
 }
 
 /// `TridiagonalSolve`: Solutions of systems with tridiagonal matrices; NaN where there is none.
+#[inline]
 #[track_caller]
 pub fn tridiagonal_solve(diagonals: &Output, rhs: &Output) -> Output {
     tridiagonal_solve_with(diagonals, rhs, TridiagonalSolveOptions::default())
 }
 
 /// [`tridiagonal_solve()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tridiagonal_solve_with(
     diagonals: &Output,

@@ -8,6 +8,7 @@ use ferroflow_core::DType;
 use ferroflow_core::PartialShape;
 
 /// `CompositeTensorVariantFromComponents`: The components of a composite tensor as one variant.
+#[inline]
 #[track_caller]
 pub fn composite_tensor_variant_from_components(
     g: &Graph,
@@ -21,6 +22,7 @@ pub fn composite_tensor_variant_from_components(
 }
 
 /// `CompositeTensorVariantToComponents`: The components of a composite tensor.
+#[inline]
 #[track_caller]
 pub fn composite_tensor_variant_to_components(
     encoded: &Output,
@@ -37,6 +39,7 @@ pub fn composite_tensor_variant_to_components(
 }
 
 /// `EmptyTensorList`: A list without elements.
+#[inline]
 #[track_caller]
 pub fn empty_tensor_list(
     element_shape: &Output,
@@ -53,18 +56,21 @@ pub fn empty_tensor_list(
 }
 
 /// `EmptyTensorMap`: A map without entries.
+#[inline]
 #[track_caller]
 pub fn empty_tensor_map(g: &Graph) -> Output {
     g.op("EmptyTensorMap").output()
 }
 
 /// `OptionalFromValue`: An optional with a value.
+#[inline]
 #[track_caller]
 pub fn optional_from_value(g: &Graph, components: &[Output]) -> Output {
     g.op("OptionalFromValue").list(components).output()
 }
 
 /// `OptionalGetValue`: The value of an optional.
+#[inline]
 #[track_caller]
 pub fn optional_get_value(
     optional: &Output,
@@ -81,12 +87,14 @@ pub fn optional_get_value(
 }
 
 /// `OptionalHasValue`: Whether an optional has a value.
+#[inline]
 #[track_caller]
 pub fn optional_has_value(optional: &Output) -> Output {
     optional.graph().op("OptionalHasValue").input(optional).output()
 }
 
 /// `OptionalNone`: An optional without a value.
+#[inline]
 #[track_caller]
 pub fn optional_none(g: &Graph) -> Output {
     g.op("OptionalNone").output()
@@ -106,36 +114,42 @@ impl Default for StackOptions<'_> {
 }
 
 /// `Stack`: A new stack.
+#[inline]
 #[track_caller]
 pub fn stack(g: &Graph, elem_type: DType) -> Output {
     stack_with(g, elem_type, StackOptions::default())
 }
 
 /// [`stack()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stack_with(g: &Graph, elem_type: DType, options: StackOptions<'_>) -> Output {
     g.op("Stack").attr("elem_type", elem_type).attr("stack_name", options.stack_name).output()
 }
 
 /// `StackClose`: Drops all values.
+#[inline]
 #[track_caller]
 pub fn stack_close(handle: &Output) -> Operation {
     handle.graph().op("StackClose").input(handle).operation()
 }
 
 /// `StackCloseV2`: Drops all values.
+#[inline]
 #[track_caller]
 pub fn stack_close_v2(handle: &Output) -> Operation {
     handle.graph().op("StackCloseV2").input(handle).operation()
 }
 
 /// `StackPop`: Takes the value on top of a stack.
+#[inline]
 #[track_caller]
 pub fn stack_pop(handle: &Output, elem_type: DType) -> Output {
     handle.graph().op("StackPop").input(handle).attr("elem_type", elem_type).output()
 }
 
 /// `StackPopV2`: Takes the value on top of a stack.
+#[inline]
 #[track_caller]
 pub fn stack_pop_v2(handle: &Output, elem_type: DType) -> Output {
     handle.graph().op("StackPopV2").input(handle).attr("elem_type", elem_type).output()
@@ -155,12 +169,14 @@ impl Default for StackPushOptions {
 }
 
 /// `StackPush`: Puts a value on a stack, and passes it on.
+#[inline]
 #[track_caller]
 pub fn stack_push(handle: &Output, elem: &Output) -> Output {
     stack_push_with(handle, elem, StackPushOptions::default())
 }
 
 /// [`stack_push()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stack_push_with(handle: &Output, elem: &Output, options: StackPushOptions) -> Output {
     handle
@@ -186,12 +202,14 @@ impl Default for StackPushV2Options {
 }
 
 /// `StackPushV2`: Puts a value on a stack, and passes it on.
+#[inline]
 #[track_caller]
 pub fn stack_push_v2(handle: &Output, elem: &Output) -> Output {
     stack_push_v2_with(handle, elem, StackPushV2Options::default())
 }
 
 /// [`stack_push_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stack_push_v2_with(handle: &Output, elem: &Output, options: StackPushV2Options) -> Output {
     handle
@@ -217,12 +235,14 @@ impl Default for StackV2Options<'_> {
 }
 
 /// `StackV2`: A new stack.
+#[inline]
 #[track_caller]
 pub fn stack_v2(max_size: &Output, elem_type: DType) -> Output {
     stack_v2_with(max_size, elem_type, StackV2Options::default())
 }
 
 /// [`stack_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stack_v2_with(max_size: &Output, elem_type: DType, options: StackV2Options<'_>) -> Output {
     max_size
@@ -259,12 +279,14 @@ impl Default for TensorArrayOptions<'_> {
 }
 
 /// `TensorArray`: A new tensor array.
+#[inline]
 #[track_caller]
 pub fn tensor_array(size: &Output, dtype: DType) -> Output {
     tensor_array_with(size, dtype, TensorArrayOptions::default())
 }
 
 /// [`tensor_array()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_with(size: &Output, dtype: DType, options: TensorArrayOptions<'_>) -> Output {
     size.graph()
@@ -279,18 +301,21 @@ pub fn tensor_array_with(size: &Output, dtype: DType, options: TensorArrayOption
 }
 
 /// `TensorArrayClose`: Drops all elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_close(handle: &Output) -> Operation {
     handle.graph().op("TensorArrayClose").input(handle).operation()
 }
 
 /// `TensorArrayCloseV2`: Drops all elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_close_v2(handle: &Output) -> Operation {
     handle.graph().op("TensorArrayCloseV2").input(handle).operation()
 }
 
 /// `TensorArrayCloseV3`: Drops all elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_close_v3(handle: &Output) -> Operation {
     handle.graph().op("TensorArrayCloseV3").input(handle).operation()
@@ -312,12 +337,14 @@ impl Default for TensorArrayConcatOptions {
 /// `TensorArrayConcat`: All elements, joined along their first dimension.
 ///
 /// Returns (`value`, `lengths`).
+#[inline]
 #[track_caller]
 pub fn tensor_array_concat(handle: &Output, flow_in: &Output, dtype: DType) -> (Output, Output) {
     tensor_array_concat_with(handle, flow_in, dtype, TensorArrayConcatOptions::default())
 }
 
 /// [`tensor_array_concat()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_concat_with(
     handle: &Output,
@@ -352,12 +379,14 @@ impl Default for TensorArrayConcatV2Options {
 /// `TensorArrayConcatV2`: All elements, joined along their first dimension.
 ///
 /// Returns (`value`, `lengths`).
+#[inline]
 #[track_caller]
 pub fn tensor_array_concat_v2(handle: &Output, flow_in: &Output, dtype: DType) -> (Output, Output) {
     tensor_array_concat_v2_with(handle, flow_in, dtype, TensorArrayConcatV2Options::default())
 }
 
 /// [`tensor_array_concat_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_concat_v2_with(
     handle: &Output,
@@ -392,12 +421,14 @@ impl Default for TensorArrayConcatV3Options {
 /// `TensorArrayConcatV3`: All elements, joined along their first dimension.
 ///
 /// Returns (`value`, `lengths`).
+#[inline]
 #[track_caller]
 pub fn tensor_array_concat_v3(handle: &Output, flow_in: &Output, dtype: DType) -> (Output, Output) {
     tensor_array_concat_v3_with(handle, flow_in, dtype, TensorArrayConcatV3Options::default())
 }
 
 /// [`tensor_array_concat_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_concat_v3_with(
     handle: &Output,
@@ -430,6 +461,7 @@ impl Default for TensorArrayGatherOptions {
 }
 
 /// `TensorArrayGather`: Some elements, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_array_gather(
     handle: &Output,
@@ -441,6 +473,7 @@ pub fn tensor_array_gather(
 }
 
 /// [`tensor_array_gather()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_gather_with(
     handle: &Output,
@@ -474,6 +507,7 @@ impl Default for TensorArrayGatherV2Options {
 }
 
 /// `TensorArrayGatherV2`: Some elements, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_array_gather_v2(
     handle: &Output,
@@ -491,6 +525,7 @@ pub fn tensor_array_gather_v2(
 }
 
 /// [`tensor_array_gather_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_gather_v2_with(
     handle: &Output,
@@ -524,6 +559,7 @@ impl Default for TensorArrayGatherV3Options {
 }
 
 /// `TensorArrayGatherV3`: Some elements, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_array_gather_v3(
     handle: &Output,
@@ -541,6 +577,7 @@ pub fn tensor_array_gather_v3(
 }
 
 /// [`tensor_array_gather_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_gather_v3_with(
     handle: &Output,
@@ -561,6 +598,7 @@ pub fn tensor_array_gather_v3_with(
 }
 
 /// `TensorArrayGrad`: The array of the gradients of another.
+#[inline]
 #[track_caller]
 pub fn tensor_array_grad(handle: &Output, flow_in: &Output, source: &str) -> Output {
     handle
@@ -573,6 +611,7 @@ pub fn tensor_array_grad(handle: &Output, flow_in: &Output, source: &str) -> Out
 }
 
 /// `TensorArrayGradV2`: The array of the gradients of another.
+#[inline]
 #[track_caller]
 pub fn tensor_array_grad_v2(handle: &Output, flow_in: &Output, source: &str) -> Output {
     handle
@@ -587,6 +626,7 @@ pub fn tensor_array_grad_v2(handle: &Output, flow_in: &Output, source: &str) -> 
 /// `TensorArrayGradV3`: The array of the gradients of another.
 ///
 /// Returns (`grad_handle`, `flow_out`).
+#[inline]
 #[track_caller]
 pub fn tensor_array_grad_v3(handle: &Output, flow_in: &Output, source: &str) -> (Output, Output) {
     let [grad_handle, flow_out] = handle
@@ -603,6 +643,7 @@ pub fn tensor_array_grad_v3(handle: &Output, flow_in: &Output, source: &str) -> 
 /// dimensions in front.
 ///
 /// Returns (`grad_handle`, `flow_out`).
+#[inline]
 #[track_caller]
 pub fn tensor_array_grad_with_shape(
     handle: &Output,
@@ -635,12 +676,14 @@ impl Default for TensorArrayPackOptions {
 }
 
 /// `TensorArrayPack`: All elements, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_array_pack(handle: &Output, flow_in: &Output, dtype: DType) -> Output {
     tensor_array_pack_with(handle, flow_in, dtype, TensorArrayPackOptions::default())
 }
 
 /// [`tensor_array_pack()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_pack_with(
     handle: &Output,
@@ -659,6 +702,7 @@ pub fn tensor_array_pack_with(
 }
 
 /// `TensorArrayRead`: Reads an element.
+#[inline]
 #[track_caller]
 pub fn tensor_array_read(
     handle: &Output,
@@ -677,6 +721,7 @@ pub fn tensor_array_read(
 }
 
 /// `TensorArrayReadV2`: Reads an element.
+#[inline]
 #[track_caller]
 pub fn tensor_array_read_v2(
     handle: &Output,
@@ -695,6 +740,7 @@ pub fn tensor_array_read_v2(
 }
 
 /// `TensorArrayReadV3`: Reads an element.
+#[inline]
 #[track_caller]
 pub fn tensor_array_read_v3(
     handle: &Output,
@@ -713,6 +759,7 @@ pub fn tensor_array_read_v3(
 }
 
 /// `TensorArrayScatter`: Writes the rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_scatter(
     handle: &Output,
@@ -731,6 +778,7 @@ pub fn tensor_array_scatter(
 }
 
 /// `TensorArrayScatterV2`: Writes the rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_scatter_v2(
     handle: &Output,
@@ -749,6 +797,7 @@ pub fn tensor_array_scatter_v2(
 }
 
 /// `TensorArrayScatterV3`: Writes the rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_scatter_v3(
     handle: &Output,
@@ -767,24 +816,28 @@ pub fn tensor_array_scatter_v3(
 }
 
 /// `TensorArraySize`: How many elements there are.
+#[inline]
 #[track_caller]
 pub fn tensor_array_size(handle: &Output, flow_in: &Output) -> Output {
     handle.graph().op("TensorArraySize").input(handle).input(flow_in).output()
 }
 
 /// `TensorArraySizeV2`: How many elements there are.
+#[inline]
 #[track_caller]
 pub fn tensor_array_size_v2(handle: &Output, flow_in: &Output) -> Output {
     handle.graph().op("TensorArraySizeV2").input(handle).input(flow_in).output()
 }
 
 /// `TensorArraySizeV3`: How many elements there are.
+#[inline]
 #[track_caller]
 pub fn tensor_array_size_v3(handle: &Output, flow_in: &Output) -> Output {
     handle.graph().op("TensorArraySizeV3").input(handle).input(flow_in).output()
 }
 
 /// `TensorArraySplit`: Writes runs of rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_split(
     handle: &Output,
@@ -803,6 +856,7 @@ pub fn tensor_array_split(
 }
 
 /// `TensorArraySplitV2`: Writes runs of rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_split_v2(
     handle: &Output,
@@ -821,6 +875,7 @@ pub fn tensor_array_split_v2(
 }
 
 /// `TensorArraySplitV3`: Writes runs of rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_split_v3(
     handle: &Output,
@@ -839,6 +894,7 @@ pub fn tensor_array_split_v3(
 }
 
 /// `TensorArrayUnpack`: Writes the rows of a tensor as elements.
+#[inline]
 #[track_caller]
 pub fn tensor_array_unpack(handle: &Output, value: &Output, flow_in: &Output) -> Output {
     handle.graph().op("TensorArrayUnpack").input(handle).input(value).input(flow_in).output()
@@ -869,12 +925,14 @@ impl Default for TensorArrayV2Options<'_> {
 }
 
 /// `TensorArrayV2`: A new tensor array.
+#[inline]
 #[track_caller]
 pub fn tensor_array_v2(size: &Output, dtype: DType) -> Output {
     tensor_array_v2_with(size, dtype, TensorArrayV2Options::default())
 }
 
 /// [`tensor_array_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_v2_with(
     size: &Output,
@@ -922,12 +980,14 @@ impl Default for TensorArrayV3Options<'_> {
 /// `TensorArrayV3`: A new tensor array.
 ///
 /// Returns (`handle`, `flow`).
+#[inline]
 #[track_caller]
 pub fn tensor_array_v3(size: &Output, dtype: DType) -> (Output, Output) {
     tensor_array_v3_with(size, dtype, TensorArrayV3Options::default())
 }
 
 /// [`tensor_array_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_array_v3_with(
     size: &Output,
@@ -949,6 +1009,7 @@ pub fn tensor_array_v3_with(
 }
 
 /// `TensorArrayWrite`: Writes an element.
+#[inline]
 #[track_caller]
 pub fn tensor_array_write(
     handle: &Output,
@@ -967,6 +1028,7 @@ pub fn tensor_array_write(
 }
 
 /// `TensorArrayWriteV2`: Writes an element.
+#[inline]
 #[track_caller]
 pub fn tensor_array_write_v2(
     handle: &Output,
@@ -985,6 +1047,7 @@ pub fn tensor_array_write_v2(
 }
 
 /// `TensorArrayWriteV3`: Writes an element.
+#[inline]
 #[track_caller]
 pub fn tensor_array_write_v3(
     handle: &Output,
@@ -1018,12 +1081,14 @@ impl Default for TensorListConcatOptions {
 /// `TensorListConcat`: The elements of a list, joined along their first dimension.
 ///
 /// Returns (`tensor`, `lengths`).
+#[inline]
 #[track_caller]
 pub fn tensor_list_concat(input_handle: &Output, element_dtype: DType) -> (Output, Output) {
     tensor_list_concat_with(input_handle, element_dtype, TensorListConcatOptions::default())
 }
 
 /// [`tensor_list_concat()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_list_concat_with(
     input_handle: &Output,
@@ -1041,6 +1106,7 @@ pub fn tensor_list_concat_with(
 }
 
 /// `TensorListConcatLists`: The elements of two lists in one.
+#[inline]
 #[track_caller]
 pub fn tensor_list_concat_lists(
     input_a: &Output,
@@ -1059,6 +1125,7 @@ pub fn tensor_list_concat_lists(
 /// `TensorListConcatV2`: The elements of a list, joined along their first dimension.
 ///
 /// Returns (`tensor`, `lengths`).
+#[inline]
 #[track_caller]
 pub fn tensor_list_concat_v2(
     input_handle: &Output,
@@ -1078,6 +1145,7 @@ pub fn tensor_list_concat_v2(
 }
 
 /// `TensorListElementShape`: What is known of the shape of a list's elements.
+#[inline]
 #[track_caller]
 pub fn tensor_list_element_shape(input_handle: &Output, shape_type: DType) -> Output {
     input_handle
@@ -1089,12 +1157,14 @@ pub fn tensor_list_element_shape(input_handle: &Output, shape_type: DType) -> Ou
 }
 
 /// `TensorListFromTensor`: The list of a tensor's rows.
+#[inline]
 #[track_caller]
 pub fn tensor_list_from_tensor(tensor: &Output, element_shape: &Output) -> Output {
     tensor.graph().op("TensorListFromTensor").input(tensor).input(element_shape).output()
 }
 
 /// `TensorListGather`: Some elements of a list, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_list_gather(
     input_handle: &Output,
@@ -1113,6 +1183,7 @@ pub fn tensor_list_gather(
 }
 
 /// `TensorListGetItem`: An element of a list.
+#[inline]
 #[track_caller]
 pub fn tensor_list_get_item(
     input_handle: &Output,
@@ -1131,6 +1202,7 @@ pub fn tensor_list_get_item(
 }
 
 /// `TensorListLength`: How many elements a list has.
+#[inline]
 #[track_caller]
 pub fn tensor_list_length(input_handle: &Output) -> Output {
     input_handle.graph().op("TensorListLength").input(input_handle).output()
@@ -1139,6 +1211,7 @@ pub fn tensor_list_length(input_handle: &Output) -> Output {
 /// `TensorListPopBack`: A list without its last element, and that element.
 ///
 /// Returns (`output_handle`, `tensor`).
+#[inline]
 #[track_caller]
 pub fn tensor_list_pop_back(
     input_handle: &Output,
@@ -1156,18 +1229,21 @@ pub fn tensor_list_pop_back(
 }
 
 /// `TensorListPushBack`: A list with one more element at its end.
+#[inline]
 #[track_caller]
 pub fn tensor_list_push_back(input_handle: &Output, tensor: &Output) -> Output {
     input_handle.graph().op("TensorListPushBack").input(input_handle).input(tensor).output()
 }
 
 /// `TensorListPushBackBatch`: Lists with one more element at the end of each.
+#[inline]
 #[track_caller]
 pub fn tensor_list_push_back_batch(input_handles: &Output, tensor: &Output) -> Output {
     input_handles.graph().op("TensorListPushBackBatch").input(input_handles).input(tensor).output()
 }
 
 /// `TensorListReserve`: A list of elements that are not set.
+#[inline]
 #[track_caller]
 pub fn tensor_list_reserve(
     element_shape: &Output,
@@ -1184,12 +1260,14 @@ pub fn tensor_list_reserve(
 }
 
 /// `TensorListResize`: A list cut off, or with elements added that are not set.
+#[inline]
 #[track_caller]
 pub fn tensor_list_resize(input_handle: &Output, size: &Output) -> Output {
     input_handle.graph().op("TensorListResize").input(input_handle).input(size).output()
 }
 
 /// `TensorListScatter`: A list with a tensor's rows at some indices.
+#[inline]
 #[track_caller]
 pub fn tensor_list_scatter(tensor: &Output, indices: &Output, element_shape: &Output) -> Output {
     tensor
@@ -1202,6 +1280,7 @@ pub fn tensor_list_scatter(tensor: &Output, indices: &Output, element_shape: &Ou
 }
 
 /// `TensorListScatterIntoExistingList`: A list with some elements replaced by a tensor's rows.
+#[inline]
 #[track_caller]
 pub fn tensor_list_scatter_into_existing_list(
     input_handle: &Output,
@@ -1218,6 +1297,7 @@ pub fn tensor_list_scatter_into_existing_list(
 }
 
 /// `TensorListScatterV2`: A list with a tensor's rows at some indices.
+#[inline]
 #[track_caller]
 pub fn tensor_list_scatter_v2(
     tensor: &Output,
@@ -1249,12 +1329,14 @@ impl Default for TensorListSetItemOptions {
 }
 
 /// `TensorListSetItem`: A list with one element replaced.
+#[inline]
 #[track_caller]
 pub fn tensor_list_set_item(input_handle: &Output, index: &Output, item: &Output) -> Output {
     tensor_list_set_item_with(input_handle, index, item, TensorListSetItemOptions::default())
 }
 
 /// [`tensor_list_set_item()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_list_set_item_with(
     input_handle: &Output,
@@ -1273,6 +1355,7 @@ pub fn tensor_list_set_item_with(
 }
 
 /// `TensorListSplit`: A list of runs of a tensor's rows.
+#[inline]
 #[track_caller]
 pub fn tensor_list_split(tensor: &Output, element_shape: &Output, lengths: &Output) -> Output {
     tensor.graph().op("TensorListSplit").input(tensor).input(element_shape).input(lengths).output()
@@ -1292,6 +1375,7 @@ impl Default for TensorListStackOptions {
 }
 
 /// `TensorListStack`: The elements of a list, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_list_stack(
     input_handle: &Output,
@@ -1307,6 +1391,7 @@ pub fn tensor_list_stack(
 }
 
 /// [`tensor_list_stack()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn tensor_list_stack_with(
     input_handle: &Output,
@@ -1325,6 +1410,7 @@ pub fn tensor_list_stack_with(
 }
 
 /// `TensorMapErase`: A map without one of its entries.
+#[inline]
 #[track_caller]
 pub fn tensor_map_erase(input_handle: &Output, key: &Output, value_dtype: DType) -> Output {
     input_handle
@@ -1337,18 +1423,21 @@ pub fn tensor_map_erase(input_handle: &Output, key: &Output, value_dtype: DType)
 }
 
 /// `TensorMapHasKey`: Whether a map has a key.
+#[inline]
 #[track_caller]
 pub fn tensor_map_has_key(input_handle: &Output, key: &Output) -> Output {
     input_handle.graph().op("TensorMapHasKey").input(input_handle).input(key).output()
 }
 
 /// `TensorMapInsert`: A map with one entry more, or replaced.
+#[inline]
 #[track_caller]
 pub fn tensor_map_insert(input_handle: &Output, key: &Output, value: &Output) -> Output {
     input_handle.graph().op("TensorMapInsert").input(input_handle).input(key).input(value).output()
 }
 
 /// `TensorMapLookup`: The value of a key.
+#[inline]
 #[track_caller]
 pub fn tensor_map_lookup(input_handle: &Output, key: &Output, value_dtype: DType) -> Output {
     input_handle
@@ -1361,12 +1450,14 @@ pub fn tensor_map_lookup(input_handle: &Output, key: &Output, value_dtype: DType
 }
 
 /// `TensorMapSize`: How many entries a map has.
+#[inline]
 #[track_caller]
 pub fn tensor_map_size(input_handle: &Output) -> Output {
     input_handle.graph().op("TensorMapSize").input(input_handle).output()
 }
 
 /// `TensorMapStackKeys`: All keys, stacked.
+#[inline]
 #[track_caller]
 pub fn tensor_map_stack_keys(input_handle: &Output, key_dtype: DType) -> Output {
     input_handle

@@ -18,12 +18,14 @@ impl Default for AvgPoolOptions<'_> {
 }
 
 /// `AvgPool`: The mean of the elements under a sliding window.
+#[inline]
 #[track_caller]
 pub fn avg_pool(value: &Output, ksize: &[i64], strides: &[i64], padding: &str) -> Output {
     avg_pool_with(value, ksize, strides, padding, AvgPoolOptions::default())
 }
 
 /// [`avg_pool()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn avg_pool_with(
     value: &Output,
@@ -57,12 +59,14 @@ impl Default for AvgPool3DOptions<'_> {
 }
 
 /// `AvgPool3D`: The mean of the elements under a sliding window.
+#[inline]
 #[track_caller]
 pub fn avg_pool3d(input: &Output, ksize: &[i64], strides: &[i64], padding: &str) -> Output {
     avg_pool3d_with(input, ksize, strides, padding, AvgPool3DOptions::default())
 }
 
 /// [`avg_pool3d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn avg_pool3d_with(
     input: &Output,
@@ -96,6 +100,7 @@ impl Default for AvgPool3DGradOptions<'_> {
 }
 
 /// `AvgPool3DGrad`: Gradient of AvgPool3D.
+#[inline]
 #[track_caller]
 pub fn avg_pool3d_grad(
     orig_input_shape: &Output,
@@ -115,6 +120,7 @@ pub fn avg_pool3d_grad(
 }
 
 /// [`avg_pool3d_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn avg_pool3d_grad_with(
     orig_input_shape: &Output,
@@ -150,6 +156,7 @@ impl Default for AvgPoolGradOptions<'_> {
 }
 
 /// `AvgPoolGrad`: Gradient of AvgPool.
+#[inline]
 #[track_caller]
 pub fn avg_pool_grad(
     orig_input_shape: &Output,
@@ -169,6 +176,7 @@ pub fn avg_pool_grad(
 }
 
 /// [`avg_pool_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn avg_pool_grad_with(
     orig_input_shape: &Output,
@@ -192,6 +200,7 @@ pub fn avg_pool_grad_with(
 
 /// `BatchNormWithGlobalNormalization`: Images normalised by given means and variances of their
 /// channels.
+#[inline]
 #[track_caller]
 pub fn batch_norm_with_global_normalization(
     t: &Output,
@@ -230,6 +239,7 @@ pub struct BatchNormWithGlobalNormalizationGradOutputs {
 }
 
 /// `BatchNormWithGlobalNormalizationGrad`: Gradient of BatchNormWithGlobalNormalization.
+#[inline]
 #[track_caller]
 pub fn batch_norm_with_global_normalization_grad(
     t: &Output,
@@ -268,12 +278,14 @@ impl Default for BiasAddOptions<'_> {
 }
 
 /// `BiasAdd`: Adds a vector along the channels of a value.
+#[inline]
 #[track_caller]
 pub fn bias_add(value: &Output, bias: &Output) -> Output {
     bias_add_with(value, bias, BiasAddOptions::default())
 }
 
 /// [`bias_add()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn bias_add_with(value: &Output, bias: &Output, options: BiasAddOptions<'_>) -> Output {
     value
@@ -299,12 +311,14 @@ impl Default for BiasAddGradOptions<'_> {
 }
 
 /// `BiasAddGrad`: Gradient of BiasAdd for the bias: the sum over everything but the channels.
+#[inline]
 #[track_caller]
 pub fn bias_add_grad(out_backprop: &Output) -> Output {
     bias_add_grad_with(out_backprop, BiasAddGradOptions::default())
 }
 
 /// [`bias_add_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn bias_add_grad_with(out_backprop: &Output, options: BiasAddGradOptions<'_>) -> Output {
     out_backprop
@@ -316,6 +330,7 @@ pub fn bias_add_grad_with(out_backprop: &Output, options: BiasAddGradOptions<'_>
 }
 
 /// `BiasAddV1`: Adds a vector along the last dimension of a value.
+#[inline]
 #[track_caller]
 pub fn bias_add_v1(value: &Output, bias: &Output) -> Output {
     value.graph().op("BiasAddV1").input(value).input(bias).output()
@@ -358,6 +373,7 @@ impl Default for BlockLSTMOptions {
 }
 
 /// `BlockLSTM`: A long short-term memory over a sequence.
+#[inline]
 #[track_caller]
 pub fn block_lstm(
     seq_len_max: &Output,
@@ -385,6 +401,7 @@ pub fn block_lstm(
 }
 
 /// [`block_lstm()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn block_lstm_with(
     seq_len_max: &Output,
@@ -439,6 +456,7 @@ pub struct BlockLSTMGradOutputs {
 }
 
 /// `BlockLSTMGrad`: Gradient of a long short-term memory over a sequence.
+#[inline]
 #[track_caller]
 pub fn block_lstm_grad(
     seq_len_max: &Output,
@@ -519,6 +537,7 @@ pub struct BlockLSTMGradV2Outputs {
 }
 
 /// `BlockLSTMGradV2`: Gradient of a long short-term memory over a sequence.
+#[inline]
 #[track_caller]
 pub fn block_lstm_grad_v2(
     seq_len_max: &Output,
@@ -612,6 +631,7 @@ impl Default for BlockLSTMV2Options {
 }
 
 /// `BlockLSTMV2`: A long short-term memory over a sequence.
+#[inline]
 #[track_caller]
 pub fn block_lstm_v2(
     seq_len_max: &Output,
@@ -639,6 +659,7 @@ pub fn block_lstm_v2(
 }
 
 /// [`block_lstm_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn block_lstm_v2_with(
     seq_len_max: &Output,
@@ -697,6 +718,7 @@ impl Default for CTCBeamSearchDecoderOptions {
 }
 
 /// `CTCBeamSearchDecoder`: The likeliest label sequences, found by a beam search.
+#[inline]
 #[track_caller]
 pub fn ctc_beam_search_decoder(
     inputs: &Output,
@@ -714,6 +736,7 @@ pub fn ctc_beam_search_decoder(
 }
 
 /// [`ctc_beam_search_decoder()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ctc_beam_search_decoder_with(
     inputs: &Output,
@@ -767,12 +790,14 @@ impl Default for CTCGreedyDecoderOptions {
 }
 
 /// `CTCGreedyDecoder`: The likeliest class at each time, without blanks and repetitions.
+#[inline]
 #[track_caller]
 pub fn ctc_greedy_decoder(inputs: &Output, sequence_length: &Output) -> CTCGreedyDecoderOutputs {
     ctc_greedy_decoder_with(inputs, sequence_length, CTCGreedyDecoderOptions::default())
 }
 
 /// [`ctc_greedy_decoder()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ctc_greedy_decoder_with(
     inputs: &Output,
@@ -814,6 +839,7 @@ impl Default for CTCLossOptions {
 /// `CTCLoss`: The CTC loss of sequences of class activations, and its gradient.
 ///
 /// Returns (`loss`, `gradient`).
+#[inline]
 #[track_caller]
 pub fn ctc_loss(
     inputs: &Output,
@@ -825,6 +851,7 @@ pub fn ctc_loss(
 }
 
 /// [`ctc_loss()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ctc_loss_with(
     inputs: &Output,
@@ -875,12 +902,14 @@ impl Default for ConvOptions<'_> {
 }
 
 /// `Conv`: Convolution of images or volumes with filters.
+#[inline]
 #[track_caller]
 pub fn conv(input: &Output, filter: &Output, strides: &[i64], padding: &str) -> Output {
     conv_with(input, filter, strides, padding, ConvOptions::default())
 }
 
 /// [`conv()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv_with(
     input: &Output,
@@ -929,12 +958,14 @@ impl Default for Conv2DOptions<'_> {
 }
 
 /// `Conv2D`: Convolution of images with filters.
+#[inline]
 #[track_caller]
 pub fn conv2d(input: &Output, filter: &Output, strides: &[i64], padding: &str) -> Output {
     conv2d_with(input, filter, strides, padding, Conv2DOptions::default())
 }
 
 /// [`conv2d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv2d_with(
     input: &Output,
@@ -982,6 +1013,7 @@ impl Default for Conv2DBackpropFilterOptions<'_> {
 }
 
 /// `Conv2DBackpropFilter`: Gradient of Conv2D for its filter.
+#[inline]
 #[track_caller]
 pub fn conv2d_backprop_filter(
     input: &Output,
@@ -1001,6 +1033,7 @@ pub fn conv2d_backprop_filter(
 }
 
 /// [`conv2d_backprop_filter()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv2d_backprop_filter_with(
     input: &Output,
@@ -1050,6 +1083,7 @@ impl Default for Conv2DBackpropInputOptions<'_> {
 }
 
 /// `Conv2DBackpropInput`: Gradient of Conv2D for its input.
+#[inline]
 #[track_caller]
 pub fn conv2d_backprop_input(
     input_sizes: &Output,
@@ -1069,6 +1103,7 @@ pub fn conv2d_backprop_input(
 }
 
 /// [`conv2d_backprop_input()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv2d_backprop_input_with(
     input_sizes: &Output,
@@ -1109,12 +1144,14 @@ impl Default for Conv3DOptions<'_> {
 }
 
 /// `Conv3D`: Convolution of volumes with filters.
+#[inline]
 #[track_caller]
 pub fn conv3d(input: &Output, filter: &Output, strides: &[i64], padding: &str) -> Output {
     conv3d_with(input, filter, strides, padding, Conv3DOptions::default())
 }
 
 /// [`conv3d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv3d_with(
     input: &Output,
@@ -1149,6 +1186,7 @@ impl Default for Conv3DBackpropFilterOptions<'_> {
 }
 
 /// `Conv3DBackpropFilter`: Gradient of Conv3D for its filter.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_filter(
     input: &Output,
@@ -1168,6 +1206,7 @@ pub fn conv3d_backprop_filter(
 }
 
 /// [`conv3d_backprop_filter()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_filter_with(
     input: &Output,
@@ -1205,6 +1244,7 @@ impl Default for Conv3DBackpropFilterV2Options<'_> {
 }
 
 /// `Conv3DBackpropFilterV2`: Gradient of Conv3D for its filter.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_filter_v2(
     input: &Output,
@@ -1224,6 +1264,7 @@ pub fn conv3d_backprop_filter_v2(
 }
 
 /// [`conv3d_backprop_filter_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_filter_v2_with(
     input: &Output,
@@ -1260,6 +1301,7 @@ impl Default for Conv3DBackpropInputOptions<'_> {
 }
 
 /// `Conv3DBackpropInput`: Gradient of Conv3D for its input.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_input(
     input: &Output,
@@ -1279,6 +1321,7 @@ pub fn conv3d_backprop_input(
 }
 
 /// [`conv3d_backprop_input()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_input_with(
     input: &Output,
@@ -1316,6 +1359,7 @@ impl Default for Conv3DBackpropInputV2Options<'_> {
 }
 
 /// `Conv3DBackpropInputV2`: Gradient of Conv3D for its input.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_input_v2(
     input_sizes: &Output,
@@ -1335,6 +1379,7 @@ pub fn conv3d_backprop_input_v2(
 }
 
 /// [`conv3d_backprop_input_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conv3d_backprop_input_v2_with(
     input_sizes: &Output,
@@ -1373,12 +1418,14 @@ impl Default for DataFormatDimMapOptions<'_> {
 }
 
 /// `DataFormatDimMap`: Where dimensions of one layout of images are in another.
+#[inline]
 #[track_caller]
 pub fn data_format_dim_map(x: &Output) -> Output {
     data_format_dim_map_with(x, DataFormatDimMapOptions::default())
 }
 
 /// [`data_format_dim_map()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn data_format_dim_map_with(x: &Output, options: DataFormatDimMapOptions<'_>) -> Output {
     x.graph()
@@ -1406,12 +1453,14 @@ impl Default for DataFormatVecPermuteOptions<'_> {
 
 /// `DataFormatVecPermute`: A value for each dimension of one layout of images, in the order of
 /// another.
+#[inline]
 #[track_caller]
 pub fn data_format_vec_permute(x: &Output) -> Output {
     data_format_vec_permute_with(x, DataFormatVecPermuteOptions::default())
 }
 
 /// [`data_format_vec_permute()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn data_format_vec_permute_with(
     x: &Output,
@@ -1447,6 +1496,7 @@ impl Default for DepthwiseConv2dNativeOptions<'_> {
 }
 
 /// `DepthwiseConv2dNative`: Convolution of every channel with filters of its own.
+#[inline]
 #[track_caller]
 pub fn depthwise_conv2d_native(
     input: &Output,
@@ -1464,6 +1514,7 @@ pub fn depthwise_conv2d_native(
 }
 
 /// [`depthwise_conv2d_native()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn depthwise_conv2d_native_with(
     input: &Output,
@@ -1507,6 +1558,7 @@ impl Default for DepthwiseConv2dNativeBackpropFilterOptions<'_> {
 }
 
 /// `DepthwiseConv2dNativeBackpropFilter`: Gradient of DepthwiseConv2dNative for its filter.
+#[inline]
 #[track_caller]
 pub fn depthwise_conv2d_native_backprop_filter(
     input: &Output,
@@ -1526,6 +1578,7 @@ pub fn depthwise_conv2d_native_backprop_filter(
 }
 
 /// [`depthwise_conv2d_native_backprop_filter()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn depthwise_conv2d_native_backprop_filter_with(
     input: &Output,
@@ -1571,6 +1624,7 @@ impl Default for DepthwiseConv2dNativeBackpropInputOptions<'_> {
 }
 
 /// `DepthwiseConv2dNativeBackpropInput`: Gradient of DepthwiseConv2dNative for its input.
+#[inline]
 #[track_caller]
 pub fn depthwise_conv2d_native_backprop_input(
     input_sizes: &Output,
@@ -1590,6 +1644,7 @@ pub fn depthwise_conv2d_native_backprop_input(
 }
 
 /// [`depthwise_conv2d_native_backprop_input()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn depthwise_conv2d_native_backprop_input_with(
     input_sizes: &Output,
@@ -1614,6 +1669,7 @@ pub fn depthwise_conv2d_native_backprop_input_with(
 }
 
 /// `Dilation2D`: The largest sum of image and filter under a sliding window.
+#[inline]
 #[track_caller]
 pub fn dilation2d(
     input: &Output,
@@ -1634,6 +1690,7 @@ pub fn dilation2d(
 }
 
 /// `Dilation2DBackpropFilter`: Gradient of Dilation2D for its filter.
+#[inline]
 #[track_caller]
 pub fn dilation2d_backprop_filter(
     input: &Output,
@@ -1656,6 +1713,7 @@ pub fn dilation2d_backprop_filter(
 }
 
 /// `Dilation2DBackpropInput`: Gradient of Dilation2D for its input.
+#[inline]
 #[track_caller]
 pub fn dilation2d_backprop_input(
     input: &Output,
@@ -1678,12 +1736,14 @@ pub fn dilation2d_backprop_input(
 }
 
 /// `Elu`: Element-wise `features`, and `exp(features) - 1` below 0.
+#[inline]
 #[track_caller]
 pub fn elu(features: &Output) -> Output {
     features.graph().op("Elu").input(features).output()
 }
 
 /// `EluGrad`: Gradient of Elu, from its result.
+#[inline]
 #[track_caller]
 pub fn elu_grad(gradients: &Output, outputs: &Output) -> Output {
     gradients.graph().op("EluGrad").input(gradients).input(outputs).output()
@@ -1719,12 +1779,14 @@ impl Default for FractionalAvgPoolOptions {
 /// `FractionalAvgPool`: The means of windows of random sizes.
 ///
 /// Returns (`output`, `row_pooling_sequence`, `col_pooling_sequence`).
+#[inline]
 #[track_caller]
 pub fn fractional_avg_pool(value: &Output, pooling_ratio: &[f32]) -> (Output, Output, Output) {
     fractional_avg_pool_with(value, pooling_ratio, FractionalAvgPoolOptions::default())
 }
 
 /// [`fractional_avg_pool()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fractional_avg_pool_with(
     value: &Output,
@@ -1759,6 +1821,7 @@ impl Default for FractionalAvgPoolGradOptions {
 }
 
 /// `FractionalAvgPoolGrad`: Gradient of FractionalAvgPool.
+#[inline]
 #[track_caller]
 pub fn fractional_avg_pool_grad(
     orig_input_tensor_shape: &Output,
@@ -1776,6 +1839,7 @@ pub fn fractional_avg_pool_grad(
 }
 
 /// [`fractional_avg_pool_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fractional_avg_pool_grad_with(
     orig_input_tensor_shape: &Output,
@@ -1825,12 +1889,14 @@ impl Default for FractionalMaxPoolOptions {
 /// `FractionalMaxPool`: The largest elements of windows of random sizes.
 ///
 /// Returns (`output`, `row_pooling_sequence`, `col_pooling_sequence`).
+#[inline]
 #[track_caller]
 pub fn fractional_max_pool(value: &Output, pooling_ratio: &[f32]) -> (Output, Output, Output) {
     fractional_max_pool_with(value, pooling_ratio, FractionalMaxPoolOptions::default())
 }
 
 /// [`fractional_max_pool()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fractional_max_pool_with(
     value: &Output,
@@ -1865,6 +1931,7 @@ impl Default for FractionalMaxPoolGradOptions {
 }
 
 /// `FractionalMaxPoolGrad`: Gradient of FractionalMaxPool.
+#[inline]
 #[track_caller]
 pub fn fractional_max_pool_grad(
     orig_input: &Output,
@@ -1884,6 +1951,7 @@ pub fn fractional_max_pool_grad(
 }
 
 /// [`fractional_max_pool_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fractional_max_pool_grad_with(
     orig_input: &Output,
@@ -1945,6 +2013,7 @@ impl Default for FusedBatchNormOptions<'_> {
 }
 
 /// `FusedBatchNorm`: Normalises channels by their mean and variance, then scales and shifts them.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm(
     x: &Output,
@@ -1957,6 +2026,7 @@ pub fn fused_batch_norm(
 }
 
 /// [`fused_batch_norm()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_with(
     x: &Output,
@@ -2015,6 +2085,7 @@ impl Default for FusedBatchNormGradOptions<'_> {
 }
 
 /// `FusedBatchNormGrad`: Gradient of batch normalisation.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_grad(
     y_backprop: &Output,
@@ -2034,6 +2105,7 @@ pub fn fused_batch_norm_grad(
 }
 
 /// [`fused_batch_norm_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_grad_with(
     y_backprop: &Output,
@@ -2098,6 +2170,7 @@ impl Default for FusedBatchNormGradV2Options<'_> {
 }
 
 /// `FusedBatchNormGradV2`: Gradient of batch normalisation.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_grad_v2(
     y_backprop: &Output,
@@ -2117,6 +2190,7 @@ pub fn fused_batch_norm_grad_v2(
 }
 
 /// [`fused_batch_norm_grad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_grad_v2_with(
     y_backprop: &Output,
@@ -2181,6 +2255,7 @@ impl Default for FusedBatchNormGradV3Options<'_> {
 }
 
 /// `FusedBatchNormGradV3`: Gradient of batch normalisation.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_grad_v3(
     y_backprop: &Output,
@@ -2202,6 +2277,7 @@ pub fn fused_batch_norm_grad_v3(
 }
 
 /// [`fused_batch_norm_grad_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_grad_v3_with(
     y_backprop: &Output,
@@ -2275,6 +2351,7 @@ impl Default for FusedBatchNormV2Options<'_> {
 }
 
 /// `FusedBatchNormV2`: Normalises channels by their mean and variance, then scales and shifts them.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_v2(
     x: &Output,
@@ -2287,6 +2364,7 @@ pub fn fused_batch_norm_v2(
 }
 
 /// [`fused_batch_norm_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_v2_with(
     x: &Output,
@@ -2354,6 +2432,7 @@ impl Default for FusedBatchNormV3Options<'_> {
 }
 
 /// `FusedBatchNormV3`: Normalises channels by their mean and variance, then scales and shifts them.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_v3(
     x: &Output,
@@ -2366,6 +2445,7 @@ pub fn fused_batch_norm_v3(
 }
 
 /// [`fused_batch_norm_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_batch_norm_v3_with(
     x: &Output,
@@ -2399,6 +2479,7 @@ pub fn fused_batch_norm_v3_with(
 }
 
 /// `FusedPadConv2D`: A convolution of images surrounded with their mirror images.
+#[inline]
 #[track_caller]
 pub fn fused_pad_conv2d(
     input: &Output,
@@ -2435,6 +2516,7 @@ impl Default for FusedResizeAndPadConv2DOptions {
 
 /// `FusedResizeAndPadConv2D`: A convolution of images that are resized and surrounded with their
 /// mirror images.
+#[inline]
 #[track_caller]
 pub fn fused_resize_and_pad_conv2d(
     input: &Output,
@@ -2458,6 +2540,7 @@ pub fn fused_resize_and_pad_conv2d(
 }
 
 /// [`fused_resize_and_pad_conv2d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fused_resize_and_pad_conv2d_with(
     input: &Output,
@@ -2497,6 +2580,7 @@ pub struct GRUBlockCellOutputs {
 }
 
 /// `GRUBlockCell`: One step of a gated recurrent unit.
+#[inline]
 #[track_caller]
 pub fn gru_block_cell(
     x: &Output,
@@ -2533,6 +2617,7 @@ pub struct GRUBlockCellGradOutputs {
 }
 
 /// `GRUBlockCellGrad`: Gradient of GRUBlockCell.
+#[inline]
 #[track_caller]
 pub fn gru_block_cell_grad(
     x: &Output,
@@ -2579,12 +2664,14 @@ impl Default for IsotonicRegressionOptions {
 /// `IsotonicRegression`: The sequences nearest to those given that never rise, and their runs.
 ///
 /// Returns (`output`, `segments`).
+#[inline]
 #[track_caller]
 pub fn isotonic_regression(input: &Output) -> (Output, Output) {
     isotonic_regression_with(input, IsotonicRegressionOptions::default())
 }
 
 /// [`isotonic_regression()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn isotonic_regression_with(
     input: &Output,
@@ -2600,6 +2687,7 @@ pub fn isotonic_regression_with(
 }
 
 /// `L2Loss`: Half the sum of squares.
+#[inline]
 #[track_caller]
 pub fn l2_loss(t: &Output) -> Output {
     t.graph().op("L2Loss").input(t).output()
@@ -2625,12 +2713,14 @@ impl Default for LRNOptions {
 }
 
 /// `LRN`: Divides every element by a power of the squares of near channels.
+#[inline]
 #[track_caller]
 pub fn lrn(input: &Output) -> Output {
     lrn_with(input, LRNOptions::default())
 }
 
 /// [`lrn()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn lrn_with(input: &Output, options: LRNOptions) -> Output {
     input
@@ -2664,12 +2754,14 @@ impl Default for LRNGradOptions {
 }
 
 /// `LRNGrad`: Gradient of LRN.
+#[inline]
 #[track_caller]
 pub fn lrn_grad(input_grads: &Output, input_image: &Output, output_image: &Output) -> Output {
     lrn_grad_with(input_grads, input_image, output_image, LRNGradOptions::default())
 }
 
 /// [`lrn_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn lrn_grad_with(
     input_grads: &Output,
@@ -2727,6 +2819,7 @@ impl Default for LSTMBlockCellOptions {
 }
 
 /// `LSTMBlockCell`: One step of a long short-term memory.
+#[inline]
 #[track_caller]
 pub fn lstm_block_cell(
     x: &Output,
@@ -2742,6 +2835,7 @@ pub fn lstm_block_cell(
 }
 
 /// [`lstm_block_cell()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn lstm_block_cell_with(
     x: &Output,
@@ -2788,6 +2882,7 @@ pub struct LSTMBlockCellGradOutputs {
 }
 
 /// `LSTMBlockCellGrad`: Gradient of LSTMBlockCell.
+#[inline]
 #[track_caller]
 pub fn lstm_block_cell_grad(
     x: &Output,
@@ -2846,12 +2941,14 @@ impl Default for LeakyReluOptions {
 }
 
 /// `LeakyRelu`: Element-wise `features`, and `alpha * features` below 0.
+#[inline]
 #[track_caller]
 pub fn leaky_relu(features: &Output) -> Output {
     leaky_relu_with(features, LeakyReluOptions::default())
 }
 
 /// [`leaky_relu()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn leaky_relu_with(features: &Output, options: LeakyReluOptions) -> Output {
     features.graph().op("LeakyRelu").input(features).attr("alpha", options.alpha).output()
@@ -2871,12 +2968,14 @@ impl Default for LeakyReluGradOptions {
 }
 
 /// `LeakyReluGrad`: Gradient of LeakyRelu.
+#[inline]
 #[track_caller]
 pub fn leaky_relu_grad(gradients: &Output, features: &Output) -> Output {
     leaky_relu_grad_with(gradients, features, LeakyReluGradOptions::default())
 }
 
 /// [`leaky_relu_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn leaky_relu_grad_with(
     gradients: &Output,
@@ -2893,6 +2992,7 @@ pub fn leaky_relu_grad_with(
 }
 
 /// `LogSoftmax`: Logarithm of the softmax along the last dimension.
+#[inline]
 #[track_caller]
 pub fn log_softmax(logits: &Output) -> Output {
     logits.graph().op("LogSoftmax").input(logits).output()
@@ -2914,12 +3014,14 @@ impl Default for MaxPoolOptions<'_> {
 }
 
 /// `MaxPool`: The largest element under a sliding window.
+#[inline]
 #[track_caller]
 pub fn max_pool(input: &Output, ksize: &[i64], strides: &[i64], padding: &str) -> Output {
     max_pool_with(input, ksize, strides, padding, MaxPoolOptions::default())
 }
 
 /// [`max_pool()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_with(
     input: &Output,
@@ -2954,12 +3056,14 @@ impl Default for MaxPool3DOptions<'_> {
 }
 
 /// `MaxPool3D`: The largest element under a window sliding over a volume.
+#[inline]
 #[track_caller]
 pub fn max_pool3d(input: &Output, ksize: &[i64], strides: &[i64], padding: &str) -> Output {
     max_pool3d_with(input, ksize, strides, padding, MaxPool3DOptions::default())
 }
 
 /// [`max_pool3d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool3d_with(
     input: &Output,
@@ -2993,6 +3097,7 @@ impl Default for MaxPool3DGradOptions<'_> {
 }
 
 /// `MaxPool3DGrad`: Gradient of MaxPool3D.
+#[inline]
 #[track_caller]
 pub fn max_pool3d_grad(
     orig_input: &Output,
@@ -3014,6 +3119,7 @@ pub fn max_pool3d_grad(
 }
 
 /// [`max_pool3d_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool3d_grad_with(
     orig_input: &Output,
@@ -3051,6 +3157,7 @@ impl Default for MaxPool3DGradGradOptions<'_> {
 }
 
 /// `MaxPool3DGradGrad`: Gradient of MaxPool3DGrad.
+#[inline]
 #[track_caller]
 pub fn max_pool3d_grad_grad(
     orig_input: &Output,
@@ -3072,6 +3179,7 @@ pub fn max_pool3d_grad_grad(
 }
 
 /// [`max_pool3d_grad_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool3d_grad_grad_with(
     orig_input: &Output,
@@ -3111,6 +3219,7 @@ impl Default for MaxPoolGradOptions<'_> {
 }
 
 /// `MaxPoolGrad`: Gradient of MaxPool.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad(
     orig_input: &Output,
@@ -3132,6 +3241,7 @@ pub fn max_pool_grad(
 }
 
 /// [`max_pool_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_with(
     orig_input: &Output,
@@ -3170,6 +3280,7 @@ impl Default for MaxPoolGradGradOptions<'_> {
 }
 
 /// `MaxPoolGradGrad`: Gradient of MaxPoolGrad.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_grad(
     orig_input: &Output,
@@ -3191,6 +3302,7 @@ pub fn max_pool_grad_grad(
 }
 
 /// [`max_pool_grad_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_grad_with(
     orig_input: &Output,
@@ -3228,6 +3340,7 @@ impl Default for MaxPoolGradGradV2Options<'_> {
 }
 
 /// `MaxPoolGradGradV2`: Gradient of MaxPoolGradV2.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_grad_v2(
     orig_input: &Output,
@@ -3249,6 +3362,7 @@ pub fn max_pool_grad_grad_v2(
 }
 
 /// [`max_pool_grad_grad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_grad_v2_with(
     orig_input: &Output,
@@ -3286,6 +3400,7 @@ impl Default for MaxPoolGradGradWithArgmaxOptions {
 }
 
 /// `MaxPoolGradGradWithArgmax`: Gradient of MaxPoolGradWithArgmax.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_grad_with_argmax(
     input: &Output,
@@ -3307,6 +3422,7 @@ pub fn max_pool_grad_grad_with_argmax(
 }
 
 /// [`max_pool_grad_grad_with_argmax()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_grad_with_argmax_with(
     input: &Output,
@@ -3344,6 +3460,7 @@ impl Default for MaxPoolGradV2Options<'_> {
 }
 
 /// `MaxPoolGradV2`: Gradient of MaxPoolV2.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_v2(
     orig_input: &Output,
@@ -3365,6 +3482,7 @@ pub fn max_pool_grad_v2(
 }
 
 /// [`max_pool_grad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_v2_with(
     orig_input: &Output,
@@ -3402,6 +3520,7 @@ impl Default for MaxPoolGradWithArgmaxOptions {
 }
 
 /// `MaxPoolGradWithArgmax`: Gradient of MaxPoolWithArgmax.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_with_argmax(
     input: &Output,
@@ -3423,6 +3542,7 @@ pub fn max_pool_grad_with_argmax(
 }
 
 /// [`max_pool_grad_with_argmax()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_grad_with_argmax_with(
     input: &Output,
@@ -3460,12 +3580,14 @@ impl Default for MaxPoolV2Options<'_> {
 }
 
 /// `MaxPoolV2`: The largest element under a sliding window that inputs describe.
+#[inline]
 #[track_caller]
 pub fn max_pool_v2(input: &Output, ksize: &Output, strides: &Output, padding: &str) -> Output {
     max_pool_v2_with(input, ksize, strides, padding, MaxPoolV2Options::default())
 }
 
 /// [`max_pool_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_v2_with(
     input: &Output,
@@ -3503,6 +3625,7 @@ impl Default for MaxPoolWithArgmaxOptions {
 /// `MaxPoolWithArgmax`: The largest element under a sliding window, and where it is.
 ///
 /// Returns (`output`, `argmax`).
+#[inline]
 #[track_caller]
 pub fn max_pool_with_argmax(
     input: &Output,
@@ -3514,6 +3637,7 @@ pub fn max_pool_with_argmax(
 }
 
 /// [`max_pool_with_argmax()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_pool_with_argmax_with(
     input: &Output,
@@ -3538,6 +3662,7 @@ pub fn max_pool_with_argmax_with(
 /// `QuantizedAvgPool`: The mean of the quantised elements under a window.
 ///
 /// Returns (`output`, `min_output`, `max_output`).
+#[inline]
 #[track_caller]
 pub fn quantized_avg_pool(
     input: &Output,
@@ -3563,6 +3688,7 @@ pub fn quantized_avg_pool(
 /// `QuantizedMaxPool`: The largest of the quantised elements under a window.
 ///
 /// Returns (`output`, `min_output`, `max_output`).
+#[inline]
 #[track_caller]
 pub fn quantized_max_pool(
     input: &Output,
@@ -3586,42 +3712,49 @@ pub fn quantized_max_pool(
 }
 
 /// `Relu`: Element-wise `max(features, 0)`.
+#[inline]
 #[track_caller]
 pub fn relu(features: &Output) -> Output {
     features.graph().op("Relu").input(features).output()
 }
 
 /// `Relu6`: Element-wise `min(max(features, 0), 6)`.
+#[inline]
 #[track_caller]
 pub fn relu6(features: &Output) -> Output {
     features.graph().op("Relu6").input(features).output()
 }
 
 /// `Relu6Grad`: Gradient of Relu6.
+#[inline]
 #[track_caller]
 pub fn relu6_grad(gradients: &Output, features: &Output) -> Output {
     gradients.graph().op("Relu6Grad").input(gradients).input(features).output()
 }
 
 /// `ReluGrad`: Gradient of Relu.
+#[inline]
 #[track_caller]
 pub fn relu_grad(gradients: &Output, features: &Output) -> Output {
     gradients.graph().op("ReluGrad").input(gradients).input(features).output()
 }
 
 /// `Selu`: Element-wise Elu, scaled so that activations normalise themselves.
+#[inline]
 #[track_caller]
 pub fn selu(features: &Output) -> Output {
     features.graph().op("Selu").input(features).output()
 }
 
 /// `SeluGrad`: Gradient of Selu, from its result.
+#[inline]
 #[track_caller]
 pub fn selu_grad(gradients: &Output, outputs: &Output) -> Output {
     gradients.graph().op("SeluGrad").input(gradients).input(outputs).output()
 }
 
 /// `Softmax`: Exponentials scaled to sum 1 along the last dimension.
+#[inline]
 #[track_caller]
 pub fn softmax(logits: &Output) -> Output {
     logits.graph().op("Softmax").input(logits).output()
@@ -3631,6 +3764,7 @@ pub fn softmax(logits: &Output) -> Output {
 /// with its gradient.
 ///
 /// Returns (`loss`, `backprop`).
+#[inline]
 #[track_caller]
 pub fn softmax_cross_entropy_with_logits(features: &Output, labels: &Output) -> (Output, Output) {
     let [loss, backprop] =
@@ -3639,24 +3773,28 @@ pub fn softmax_cross_entropy_with_logits(features: &Output, labels: &Output) -> 
 }
 
 /// `Softplus`: Element-wise `log(exp(features) + 1)`.
+#[inline]
 #[track_caller]
 pub fn softplus(features: &Output) -> Output {
     features.graph().op("Softplus").input(features).output()
 }
 
 /// `SoftplusGrad`: Gradient of Softplus.
+#[inline]
 #[track_caller]
 pub fn softplus_grad(gradients: &Output, features: &Output) -> Output {
     gradients.graph().op("SoftplusGrad").input(gradients).input(features).output()
 }
 
 /// `Softsign`: Element-wise `features / (1 + |features|)`.
+#[inline]
 #[track_caller]
 pub fn softsign(features: &Output) -> Output {
     features.graph().op("Softsign").input(features).output()
 }
 
 /// `SoftsignGrad`: Gradient of Softsign.
+#[inline]
 #[track_caller]
 pub fn softsign_grad(gradients: &Output, features: &Output) -> Output {
     gradients.graph().op("SoftsignGrad").input(gradients).input(features).output()
@@ -3666,6 +3804,7 @@ pub fn softsign_grad(gradients: &Output, features: &Output) -> Output {
 /// with its gradient.
 ///
 /// Returns (`loss`, `backprop`).
+#[inline]
 #[track_caller]
 pub fn sparse_softmax_cross_entropy_with_logits(
     features: &Output,

@@ -25,12 +25,14 @@ impl Default for DecodeCSVOptions<'_> {
 }
 
 /// `DecodeCSV`: The fields of comma-separated records, a tensor for each.
+#[inline]
 #[track_caller]
 pub fn decode_csv(records: &Output, record_defaults: &[Output]) -> Vec<Output> {
     decode_csv_with(records, record_defaults, DecodeCSVOptions::default())
 }
 
 /// [`decode_csv()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_csv_with(
     records: &Output,
@@ -50,6 +52,7 @@ pub fn decode_csv_with(
 }
 
 /// `DecodeJSONExample`: Example records of their JSON form.
+#[inline]
 #[track_caller]
 pub fn decode_json_example(json_examples: &Output) -> Output {
     json_examples.graph().op("DecodeJSONExample").input(json_examples).output()
@@ -79,6 +82,7 @@ impl Default for DecodeProtoV2Options<'_> {
 /// `DecodeProtoV2`: Fields of serialized protocol buffers as tensors.
 ///
 /// Returns (`sizes`, `values`).
+#[inline]
 #[track_caller]
 pub fn decode_proto_v2(
     bytes: &Output,
@@ -96,6 +100,7 @@ pub fn decode_proto_v2(
 }
 
 /// [`decode_proto_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_proto_v2_with(
     bytes: &Output,
@@ -134,6 +139,7 @@ impl Default for EncodeProtoOptions<'_> {
 }
 
 /// `EncodeProto`: Serialized protocol buffers of tensors as fields.
+#[inline]
 #[track_caller]
 pub fn encode_proto(
     sizes: &Output,
@@ -145,6 +151,7 @@ pub fn encode_proto(
 }
 
 /// [`encode_proto()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn encode_proto_with(
     sizes: &Output,
@@ -178,6 +185,7 @@ pub struct ParseExampleOutputs {
 }
 
 /// `ParseExample`: Features of a batch of Example records.
+#[inline]
 #[track_caller]
 pub fn parse_example(
     serialized: &Output,
@@ -224,6 +232,7 @@ pub struct ParseExampleV2Outputs {
 }
 
 /// `ParseExampleV2`: Features of one Example record or a batch of them.
+#[inline]
 #[track_caller]
 pub fn parse_example_v2(
     serialized: &Output,
@@ -332,6 +341,7 @@ impl Default for ParseSequenceExampleOptions<'_> {
 }
 
 /// `ParseSequenceExample`: Features of a batch of SequenceExample records.
+#[inline]
 #[track_caller]
 pub fn parse_sequence_example(
     serialized: &Output,
@@ -357,6 +367,7 @@ pub fn parse_sequence_example(
 }
 
 /// [`parse_sequence_example()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parse_sequence_example_with(
     serialized: &Output,
@@ -497,6 +508,7 @@ impl Default for ParseSequenceExampleV2Options<'_> {
 }
 
 /// `ParseSequenceExampleV2`: Features of one SequenceExample record or a batch of them.
+#[inline]
 #[track_caller]
 pub fn parse_sequence_example_v2(
     serialized: &Output,
@@ -526,6 +538,7 @@ pub fn parse_sequence_example_v2(
 }
 
 /// [`parse_sequence_example_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parse_sequence_example_v2_with(
     serialized: &Output,
@@ -612,6 +625,7 @@ pub struct ParseSingleExampleOutputs {
 }
 
 /// `ParseSingleExample`: Features of an Example record.
+#[inline]
 #[track_caller]
 pub fn parse_single_example(
     serialized: &Output,
@@ -689,6 +703,7 @@ impl Default for ParseSingleSequenceExampleOptions<'_> {
 }
 
 /// `ParseSingleSequenceExample`: Features of a SequenceExample record.
+#[inline]
 #[track_caller]
 pub fn parse_single_sequence_example(
     serialized: &Output,
@@ -714,6 +729,7 @@ pub fn parse_single_sequence_example(
 }
 
 /// [`parse_single_sequence_example()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parse_single_sequence_example_with(
     serialized: &Output,
@@ -764,12 +780,14 @@ pub fn parse_single_sequence_example_with(
 }
 
 /// `ParseTensor`: The tensor in a TensorProto record.
+#[inline]
 #[track_caller]
 pub fn parse_tensor(serialized: &Output, out_type: DType) -> Output {
     serialized.graph().op("ParseTensor").input(serialized).attr("out_type", out_type).output()
 }
 
 /// `SerializeTensor`: A tensor as a TensorProto record.
+#[inline]
 #[track_caller]
 pub fn serialize_tensor(tensor: &Output) -> Output {
     tensor.graph().op("SerializeTensor").input(tensor).output()

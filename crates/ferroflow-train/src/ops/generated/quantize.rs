@@ -29,12 +29,14 @@ impl Default for DequantizeOptions<'_> {
 }
 
 /// `Dequantize`: Quantised integers as the floats that they stand for.
+#[inline]
 #[track_caller]
 pub fn dequantize(input: &Output, min_range: &Output, max_range: &Output) -> Output {
     dequantize_with(input, min_range, max_range, DequantizeOptions::default())
 }
 
 /// [`dequantize()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dequantize_with(
     input: &Output,
@@ -75,12 +77,14 @@ impl Default for FakeQuantWithMinMaxArgsOptions {
 }
 
 /// `FakeQuantWithMinMaxArgs`: Floats rounded to what so many bits can hold of a range.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_args(inputs: &Output) -> Output {
     fake_quant_with_min_max_args_with(inputs, FakeQuantWithMinMaxArgsOptions::default())
 }
 
 /// [`fake_quant_with_min_max_args()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_args_with(
     inputs: &Output,
@@ -123,6 +127,7 @@ impl Default for FakeQuantWithMinMaxArgsGradientOptions {
 
 /// `FakeQuantWithMinMaxArgsGradient`: Gradient of rounding to what so many bits can hold: none
 /// outside the range.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_args_gradient(gradients: &Output, inputs: &Output) -> Output {
     fake_quant_with_min_max_args_gradient_with(
@@ -133,6 +138,7 @@ pub fn fake_quant_with_min_max_args_gradient(gradients: &Output, inputs: &Output
 }
 
 /// [`fake_quant_with_min_max_args_gradient()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_args_gradient_with(
     gradients: &Output,
@@ -167,12 +173,14 @@ impl Default for FakeQuantWithMinMaxVarsOptions {
 }
 
 /// `FakeQuantWithMinMaxVars`: Floats rounded to what so many bits can hold of a range.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars(inputs: &Output, min: &Output, max: &Output) -> Output {
     fake_quant_with_min_max_vars_with(inputs, min, max, FakeQuantWithMinMaxVarsOptions::default())
 }
 
 /// [`fake_quant_with_min_max_vars()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_with(
     inputs: &Output,
@@ -210,6 +218,7 @@ impl Default for FakeQuantWithMinMaxVarsGradientOptions {
 /// outside the range.
 ///
 /// Returns (`backprops_wrt_input`, `backprop_wrt_min`, `backprop_wrt_max`).
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_gradient(
     gradients: &Output,
@@ -227,6 +236,7 @@ pub fn fake_quant_with_min_max_vars_gradient(
 }
 
 /// [`fake_quant_with_min_max_vars_gradient()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_gradient_with(
     gradients: &Output,
@@ -264,6 +274,7 @@ impl Default for FakeQuantWithMinMaxVarsPerChannelOptions {
 }
 
 /// `FakeQuantWithMinMaxVarsPerChannel`: Floats rounded to what so many bits can hold of a range.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_per_channel(
     inputs: &Output,
@@ -279,6 +290,7 @@ pub fn fake_quant_with_min_max_vars_per_channel(
 }
 
 /// [`fake_quant_with_min_max_vars_per_channel()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_per_channel_with(
     inputs: &Output,
@@ -316,6 +328,7 @@ impl Default for FakeQuantWithMinMaxVarsPerChannelGradientOptions {
 /// none outside the range.
 ///
 /// Returns (`backprops_wrt_input`, `backprop_wrt_min`, `backprop_wrt_max`).
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_per_channel_gradient(
     gradients: &Output,
@@ -333,6 +346,7 @@ pub fn fake_quant_with_min_max_vars_per_channel_gradient(
 }
 
 /// [`fake_quant_with_min_max_vars_per_channel_gradient()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fake_quant_with_min_max_vars_per_channel_gradient_with(
     gradients: &Output,
@@ -382,12 +396,14 @@ impl Default for QuantizeAndDequantizeOptions {
 }
 
 /// `QuantizeAndDequantize`: Floats rounded to what so many bits can hold, with zero kept.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize(input: &Output) -> Output {
     quantize_and_dequantize_with(input, QuantizeAndDequantizeOptions::default())
 }
 
 /// [`quantize_and_dequantize()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_with(
     input: &Output,
@@ -436,6 +452,7 @@ impl Default for QuantizeAndDequantizeV2Options<'_> {
 }
 
 /// `QuantizeAndDequantizeV2`: Floats rounded to what so many bits can hold, with zero kept.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v2(
     input: &Output,
@@ -451,6 +468,7 @@ pub fn quantize_and_dequantize_v2(
 }
 
 /// [`quantize_and_dequantize_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v2_with(
     input: &Output,
@@ -498,6 +516,7 @@ impl Default for QuantizeAndDequantizeV3Options {
 }
 
 /// `QuantizeAndDequantizeV3`: Floats rounded to what so many bits can hold, with zero kept.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v3(
     input: &Output,
@@ -515,6 +534,7 @@ pub fn quantize_and_dequantize_v3(
 }
 
 /// [`quantize_and_dequantize_v3()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v3_with(
     input: &Output,
@@ -568,6 +588,7 @@ impl Default for QuantizeAndDequantizeV4Options<'_> {
 }
 
 /// `QuantizeAndDequantizeV4`: Floats rounded to what so many bits can hold, with zero kept.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v4(
     input: &Output,
@@ -583,6 +604,7 @@ pub fn quantize_and_dequantize_v4(
 }
 
 /// [`quantize_and_dequantize_v4()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v4_with(
     input: &Output,
@@ -621,6 +643,7 @@ impl Default for QuantizeAndDequantizeV4GradOptions {
 /// `QuantizeAndDequantizeV4Grad`: Gradient of QuantizeAndDequantizeV4: none outside the range.
 ///
 /// Returns (`input_backprop`, `input_min_backprop`, `input_max_backprop`).
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v4_grad(
     gradients: &Output,
@@ -638,6 +661,7 @@ pub fn quantize_and_dequantize_v4_grad(
 }
 
 /// [`quantize_and_dequantize_v4_grad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantize_and_dequantize_v4_grad_with(
     gradients: &Output,
@@ -661,6 +685,7 @@ pub fn quantize_and_dequantize_v4_grad_with(
 /// `QuantizeDownAndShrinkRange`: 32-bit elements as 8-bit ones over the range that they take up.
 ///
 /// Returns (`output`, `output_min`, `output_max`).
+#[inline]
 #[track_caller]
 pub fn quantize_down_and_shrink_range(
     input: &Output,
@@ -709,6 +734,7 @@ impl Default for QuantizeV2Options<'_> {
 /// `QuantizeV2`: Floats as quantised integers, and the range that these stand for.
 ///
 /// Returns (`output`, `output_min`, `output_max`).
+#[inline]
 #[track_caller]
 pub fn quantize_v2(
     input: &Output,
@@ -720,6 +746,7 @@ pub fn quantize_v2(
 }
 
 /// [`quantize_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantize_v2_with(
     input: &Output,
@@ -760,6 +787,7 @@ impl Default for QuantizedAddOptions {
 /// `QuantizedAdd`: Sums of quantised elements.
 ///
 /// Returns (`z`, `min_z`, `max_z`).
+#[inline]
 #[track_caller]
 pub fn quantized_add(
     x: &Output,
@@ -773,6 +801,7 @@ pub fn quantized_add(
 }
 
 /// [`quantized_add()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_add_with(
     x: &Output,
@@ -800,6 +829,7 @@ pub fn quantized_add_with(
 /// `QuantizedBiasAdd`: Sums of quantised rows and a quantised bias.
 ///
 /// Returns (`output`, `min_out`, `max_out`).
+#[inline]
 #[track_caller]
 pub fn quantized_bias_add(
     input: &Output,
@@ -827,6 +857,7 @@ pub fn quantized_bias_add(
 /// `QuantizedConcat`: Quantised tensors joined along a dimension, over one range.
 ///
 /// Returns (`output`, `output_min`, `output_max`).
+#[inline]
 #[track_caller]
 pub fn quantized_concat(
     concat_dim: &Output,
@@ -863,6 +894,7 @@ impl Default for QuantizedConv2DOptions<'_> {
 /// `QuantizedConv2D`: The convolution of images of quantised elements.
 ///
 /// Returns (`output`, `min_output`, `max_output`).
+#[inline]
 #[track_caller]
 pub fn quantized_conv2d(
     input: &Output,
@@ -888,6 +920,7 @@ pub fn quantized_conv2d(
 }
 
 /// [`quantized_conv2d()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_conv2d_with(
     input: &Output,
@@ -944,6 +977,7 @@ impl Default for QuantizedMatMulOptions {
 /// `QuantizedMatMul`: The product of two matrices of quantised elements.
 ///
 /// Returns (`out`, `min_out`, `max_out`).
+#[inline]
 #[track_caller]
 pub fn quantized_mat_mul(
     a: &Output,
@@ -957,6 +991,7 @@ pub fn quantized_mat_mul(
 }
 
 /// [`quantized_mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_mat_mul_with(
     a: &Output,
@@ -1000,6 +1035,7 @@ impl Default for QuantizedMulOptions {
 /// `QuantizedMul`: Products of quantised elements.
 ///
 /// Returns (`z`, `min_z`, `max_z`).
+#[inline]
 #[track_caller]
 pub fn quantized_mul(
     x: &Output,
@@ -1013,6 +1049,7 @@ pub fn quantized_mul(
 }
 
 /// [`quantized_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_mul_with(
     x: &Output,
@@ -1053,6 +1090,7 @@ impl Default for QuantizedReluOptions {
 /// `QuantizedRelu`: Quantised elements, those below zero raised to it.
 ///
 /// Returns (`activations`, `min_activations`, `max_activations`).
+#[inline]
 #[track_caller]
 pub fn quantized_relu(
     features: &Output,
@@ -1063,6 +1101,7 @@ pub fn quantized_relu(
 }
 
 /// [`quantized_relu()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_relu_with(
     features: &Output,
@@ -1097,6 +1136,7 @@ impl Default for QuantizedRelu6Options {
 /// `QuantizedRelu6`: Quantised elements, cut off at zero and six.
 ///
 /// Returns (`activations`, `min_activations`, `max_activations`).
+#[inline]
 #[track_caller]
 pub fn quantized_relu6(
     features: &Output,
@@ -1107,6 +1147,7 @@ pub fn quantized_relu6(
 }
 
 /// [`quantized_relu6()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_relu6_with(
     features: &Output,
@@ -1141,6 +1182,7 @@ impl Default for QuantizedReluXOptions {
 /// `QuantizedReluX`: Quantised elements, cut off at zero and a given value.
 ///
 /// Returns (`activations`, `min_activations`, `max_activations`).
+#[inline]
 #[track_caller]
 pub fn quantized_relu_x(
     features: &Output,
@@ -1158,6 +1200,7 @@ pub fn quantized_relu_x(
 }
 
 /// [`quantized_relu_x()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn quantized_relu_x_with(
     features: &Output,
@@ -1181,6 +1224,7 @@ pub fn quantized_relu_x_with(
 /// `QuantizedReshape`: Quantised elements in another shape.
 ///
 /// Returns (`output`, `output_min`, `output_max`).
+#[inline]
 #[track_caller]
 pub fn quantized_reshape(
     tensor: &Output,
@@ -1202,6 +1246,7 @@ pub fn quantized_reshape(
 /// `RequantizationRange`: The range that 32-bit elements take up.
 ///
 /// Returns (`output_min`, `output_max`).
+#[inline]
 #[track_caller]
 pub fn requantization_range(
     input: &Output,
@@ -1221,6 +1266,7 @@ pub fn requantization_range(
 /// `Requantize`: 32-bit elements as 8-bit ones over a given range.
 ///
 /// Returns (`output`, `output_min`, `output_max`).
+#[inline]
 #[track_caller]
 pub fn requantize(
     input: &Output,
@@ -1257,6 +1303,7 @@ impl Default for UniformDequantizeOptions {
 }
 
 /// `UniformDequantize`: The floats that uniformly quantised integers stand for.
+#[inline]
 #[track_caller]
 pub fn uniform_dequantize(
     input: &Output,
@@ -1278,6 +1325,7 @@ pub fn uniform_dequantize(
 }
 
 /// [`uniform_dequantize()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn uniform_dequantize_with(
     input: &Output,
@@ -1316,6 +1364,7 @@ impl Default for UniformQuantizeOptions {
 
 /// `UniformQuantize`: Floats as integers that stand for a scale times their distance from a zero
 /// point.
+#[inline]
 #[track_caller]
 pub fn uniform_quantize(
     input: &Output,
@@ -1337,6 +1386,7 @@ pub fn uniform_quantize(
 }
 
 /// [`uniform_quantize()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn uniform_quantize_with(
     input: &Output,
@@ -1374,6 +1424,7 @@ impl Default for UniformQuantizedClipByValueOptions {
 }
 
 /// `UniformQuantizedClipByValue`: Uniformly quantised integers between a least and a largest.
+#[inline]
 #[track_caller]
 pub fn uniform_quantized_clip_by_value(
     operand: &Output,
@@ -1397,6 +1448,7 @@ pub fn uniform_quantized_clip_by_value(
 }
 
 /// [`uniform_quantized_clip_by_value()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn uniform_quantized_clip_by_value_with(
     operand: &Output,
@@ -1438,6 +1490,7 @@ impl Default for UniformRequantizeOptions {
 }
 
 /// `UniformRequantize`: Uniformly quantised integers with other scales and zero points.
+#[inline]
 #[track_caller]
 pub fn uniform_requantize(
     input: &Output,
@@ -1467,6 +1520,7 @@ pub fn uniform_requantize(
 }
 
 /// [`uniform_requantize()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn uniform_requantize_with(
     input: &Output,

@@ -8,6 +8,7 @@ use ferroflow_core::DType;
 use ferroflow_core::PartialShape;
 
 /// `AccumulatorApplyGradient`: Adds a gradient, unless it is stale.
+#[inline]
 #[track_caller]
 pub fn accumulator_apply_gradient(
     handle: &Output,
@@ -24,12 +25,14 @@ pub fn accumulator_apply_gradient(
 }
 
 /// `AccumulatorNumAccumulated`: How many gradients have been added since the last were taken.
+#[inline]
 #[track_caller]
 pub fn accumulator_num_accumulated(handle: &Output) -> Output {
     handle.graph().op("AccumulatorNumAccumulated").input(handle).output()
 }
 
 /// `AccumulatorSetGlobalStep`: Sets the step before which gradients are stale.
+#[inline]
 #[track_caller]
 pub fn accumulator_set_global_step(handle: &Output, new_global_step: &Output) -> Operation {
     handle.graph().op("AccumulatorSetGlobalStep").input(handle).input(new_global_step).operation()
@@ -37,6 +40,7 @@ pub fn accumulator_set_global_step(handle: &Output, new_global_step: &Output) ->
 
 /// `AccumulatorTakeGradient`: The average (or sum) of the gradients, when there are enough; a new
 /// step begins.
+#[inline]
 #[track_caller]
 pub fn accumulator_take_gradient(handle: &Output, num_required: &Output, dtype: DType) -> Output {
     handle
@@ -68,12 +72,14 @@ impl Default for BarrierOptions<'_> {
 }
 
 /// `Barrier`: A place where tuples are put together by key.
+#[inline]
 #[track_caller]
 pub fn barrier(g: &Graph, component_types: &[DType]) -> Output {
     barrier_with(g, component_types, BarrierOptions::default())
 }
 
 /// [`barrier()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn barrier_with(g: &Graph, component_types: &[DType], options: BarrierOptions<'_>) -> Output {
     g.op("Barrier")
@@ -99,12 +105,14 @@ impl Default for BarrierCloseOptions {
 }
 
 /// `BarrierClose`: Lets no new keys in.
+#[inline]
 #[track_caller]
 pub fn barrier_close(handle: &Output) -> Operation {
     barrier_close_with(handle, BarrierCloseOptions::default())
 }
 
 /// [`barrier_close()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn barrier_close_with(handle: &Output, options: BarrierCloseOptions) -> Operation {
     handle
@@ -116,12 +124,14 @@ pub fn barrier_close_with(handle: &Output, options: BarrierCloseOptions) -> Oper
 }
 
 /// `BarrierIncompleteSize`: How many tuples wait for components.
+#[inline]
 #[track_caller]
 pub fn barrier_incomplete_size(handle: &Output) -> Output {
     handle.graph().op("BarrierIncompleteSize").input(handle).output()
 }
 
 /// `BarrierInsertMany`: Gives a component to each of several keys.
+#[inline]
 #[track_caller]
 pub fn barrier_insert_many(
     handle: &Output,
@@ -140,6 +150,7 @@ pub fn barrier_insert_many(
 }
 
 /// `BarrierReadySize`: How many tuples are complete.
+#[inline]
 #[track_caller]
 pub fn barrier_ready_size(handle: &Output) -> Output {
     handle.graph().op("BarrierReadySize").input(handle).output()
@@ -169,6 +180,7 @@ impl Default for BarrierTakeManyOptions {
 /// `BarrierTakeMany`: Takes tuples that are complete, when there are enough.
 ///
 /// Returns (`indices`, `keys`, `values`).
+#[inline]
 #[track_caller]
 pub fn barrier_take_many(
     handle: &Output,
@@ -179,6 +191,7 @@ pub fn barrier_take_many(
 }
 
 /// [`barrier_take_many()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn barrier_take_many_with(
     handle: &Output,
@@ -220,12 +233,14 @@ impl Default for ConditionalAccumulatorOptions<'_> {
 }
 
 /// `ConditionalAccumulator`: An accumulator of dense gradients.
+#[inline]
 #[track_caller]
 pub fn conditional_accumulator(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     conditional_accumulator_with(g, dtype, shape, ConditionalAccumulatorOptions::default())
 }
 
 /// [`conditional_accumulator()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn conditional_accumulator_with(
     g: &Graph,
@@ -243,6 +258,7 @@ pub fn conditional_accumulator_with(
 }
 
 /// `ConsumeMutexLock`: The end of a lock's life, for steps that need it for nothing else.
+#[inline]
 #[track_caller]
 pub fn consume_mutex_lock(mutex_lock: &Output) -> Operation {
     mutex_lock.graph().op("ConsumeMutexLock").input(mutex_lock).operation()
@@ -268,12 +284,14 @@ impl Default for FIFOQueueOptions<'_> {
 }
 
 /// `FIFOQueue`: A queue whose elements leave in the order they came.
+#[inline]
 #[track_caller]
 pub fn fifo_queue(g: &Graph, component_types: &[DType]) -> Output {
     fifo_queue_with(g, component_types, FIFOQueueOptions::default())
 }
 
 /// [`fifo_queue()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fifo_queue_with(
     g: &Graph,
@@ -309,12 +327,14 @@ impl Default for FIFOQueueV2Options<'_> {
 }
 
 /// `FIFOQueueV2`: A queue whose elements leave in the order they came.
+#[inline]
 #[track_caller]
 pub fn fifo_queue_v2(g: &Graph, component_types: &[DType]) -> Output {
     fifo_queue_v2_with(g, component_types, FIFOQueueV2Options::default())
 }
 
 /// [`fifo_queue_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fifo_queue_v2_with(
     g: &Graph,
@@ -331,6 +351,7 @@ pub fn fifo_queue_v2_with(
 }
 
 /// `FakeQueue`: A reference handle for a queue that has a resource handle.
+#[inline]
 #[track_caller]
 pub fn fake_queue(resource: &Output) -> Output {
     resource.graph().op("FakeQueue").input(resource).output()
@@ -356,12 +377,14 @@ impl Default for MapClearOptions<'_> {
 }
 
 /// `MapClear`: Drops all elements.
+#[inline]
 #[track_caller]
 pub fn map_clear(g: &Graph, dtypes: &[DType]) -> Operation {
     map_clear_with(g, dtypes, MapClearOptions::default())
 }
 
 /// [`map_clear()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_clear_with(g: &Graph, dtypes: &[DType], options: MapClearOptions<'_>) -> Operation {
     g.op("MapClear")
@@ -393,12 +416,14 @@ impl Default for MapIncompleteSizeOptions<'_> {
 }
 
 /// `MapIncompleteSize`: How many elements wait for components.
+#[inline]
 #[track_caller]
 pub fn map_incomplete_size(g: &Graph, dtypes: &[DType]) -> Output {
     map_incomplete_size_with(g, dtypes, MapIncompleteSizeOptions::default())
 }
 
 /// [`map_incomplete_size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_incomplete_size_with(
     g: &Graph,
@@ -434,12 +459,14 @@ impl Default for MapPeekOptions<'_> {
 }
 
 /// `MapPeek`: Looks at components of the element with some key, when it is complete.
+#[inline]
 #[track_caller]
 pub fn map_peek(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec<Output> {
     map_peek_with(key, indices, dtypes, MapPeekOptions::default())
 }
 
 /// [`map_peek()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_peek_with(
     key: &Output,
@@ -479,12 +506,14 @@ impl Default for MapSizeOptions<'_> {
 }
 
 /// `MapSize`: How many elements are complete.
+#[inline]
 #[track_caller]
 pub fn map_size(g: &Graph, dtypes: &[DType]) -> Output {
     map_size_with(g, dtypes, MapSizeOptions::default())
 }
 
 /// [`map_size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_size_with(g: &Graph, dtypes: &[DType], options: MapSizeOptions<'_>) -> Output {
     g.op("MapSize")
@@ -516,12 +545,14 @@ impl Default for MapStageOptions<'_> {
 }
 
 /// `MapStage`: Adds components of the element with some key, when there is room.
+#[inline]
 #[track_caller]
 pub fn map_stage(key: &Output, indices: &Output, values: &[Output], dtypes: &[DType]) -> Operation {
     map_stage_with(key, indices, values, dtypes, MapStageOptions::default())
 }
 
 /// [`map_stage()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_stage_with(
     key: &Output,
@@ -563,12 +594,14 @@ impl Default for MapUnstageOptions<'_> {
 }
 
 /// `MapUnstage`: Takes components of the element with some key, when it is complete.
+#[inline]
 #[track_caller]
 pub fn map_unstage(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec<Output> {
     map_unstage_with(key, indices, dtypes, MapUnstageOptions::default())
 }
 
 /// [`map_unstage()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_unstage_with(
     key: &Output,
@@ -610,12 +643,14 @@ impl Default for MapUnstageNoKeyOptions<'_> {
 /// `MapUnstageNoKey`: Takes components of the complete element with the lowest key.
 ///
 /// Returns (`key`, `values`).
+#[inline]
 #[track_caller]
 pub fn map_unstage_no_key(indices: &Output, dtypes: &[DType]) -> (Output, Vec<Output>) {
     map_unstage_no_key_with(indices, dtypes, MapUnstageNoKeyOptions::default())
 }
 
 /// [`map_unstage_no_key()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn map_unstage_no_key_with(
     indices: &Output,
@@ -638,6 +673,7 @@ pub fn map_unstage_no_key_with(
 }
 
 /// `MutexLock`: Waits for a mutex; it is held as long as the output lives.
+#[inline]
 #[track_caller]
 pub fn mutex_lock(mutex: &Output) -> Output {
     mutex.graph().op("MutexLock").input(mutex).output()
@@ -659,12 +695,14 @@ impl Default for MutexV2Options<'_> {
 }
 
 /// `MutexV2`: A mutex.
+#[inline]
 #[track_caller]
 pub fn mutex_v2(g: &Graph) -> Output {
     mutex_v2_with(g, MutexV2Options::default())
 }
 
 /// [`mutex_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutex_v2_with(g: &Graph, options: MutexV2Options<'_>) -> Output {
     g.op("MutexV2")
@@ -693,12 +731,14 @@ impl Default for OrderedMapClearOptions<'_> {
 }
 
 /// `OrderedMapClear`: Drops all elements.
+#[inline]
 #[track_caller]
 pub fn ordered_map_clear(g: &Graph, dtypes: &[DType]) -> Operation {
     ordered_map_clear_with(g, dtypes, OrderedMapClearOptions::default())
 }
 
 /// [`ordered_map_clear()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_clear_with(
     g: &Graph,
@@ -739,12 +779,14 @@ impl Default for OrderedMapIncompleteSizeOptions<'_> {
 }
 
 /// `OrderedMapIncompleteSize`: How many elements wait for components.
+#[inline]
 #[track_caller]
 pub fn ordered_map_incomplete_size(g: &Graph, dtypes: &[DType]) -> Output {
     ordered_map_incomplete_size_with(g, dtypes, OrderedMapIncompleteSizeOptions::default())
 }
 
 /// [`ordered_map_incomplete_size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_incomplete_size_with(
     g: &Graph,
@@ -780,12 +822,14 @@ impl Default for OrderedMapPeekOptions<'_> {
 }
 
 /// `OrderedMapPeek`: Looks at components of the element with some key, when it is complete.
+#[inline]
 #[track_caller]
 pub fn ordered_map_peek(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec<Output> {
     ordered_map_peek_with(key, indices, dtypes, OrderedMapPeekOptions::default())
 }
 
 /// [`ordered_map_peek()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_peek_with(
     key: &Output,
@@ -825,12 +869,14 @@ impl Default for OrderedMapSizeOptions<'_> {
 }
 
 /// `OrderedMapSize`: How many elements are complete.
+#[inline]
 #[track_caller]
 pub fn ordered_map_size(g: &Graph, dtypes: &[DType]) -> Output {
     ordered_map_size_with(g, dtypes, OrderedMapSizeOptions::default())
 }
 
 /// [`ordered_map_size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_size_with(
     g: &Graph,
@@ -866,6 +912,7 @@ impl Default for OrderedMapStageOptions<'_> {
 }
 
 /// `OrderedMapStage`: Adds components of the element with some key, when there is room.
+#[inline]
 #[track_caller]
 pub fn ordered_map_stage(
     key: &Output,
@@ -877,6 +924,7 @@ pub fn ordered_map_stage(
 }
 
 /// [`ordered_map_stage()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_stage_with(
     key: &Output,
@@ -918,12 +966,14 @@ impl Default for OrderedMapUnstageOptions<'_> {
 }
 
 /// `OrderedMapUnstage`: Takes components of the element with some key, when it is complete.
+#[inline]
 #[track_caller]
 pub fn ordered_map_unstage(key: &Output, indices: &Output, dtypes: &[DType]) -> Vec<Output> {
     ordered_map_unstage_with(key, indices, dtypes, OrderedMapUnstageOptions::default())
 }
 
 /// [`ordered_map_unstage()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_unstage_with(
     key: &Output,
@@ -970,12 +1020,14 @@ impl Default for OrderedMapUnstageNoKeyOptions<'_> {
 /// `OrderedMapUnstageNoKey`: Takes components of the complete element with the lowest key.
 ///
 /// Returns (`key`, `values`).
+#[inline]
 #[track_caller]
 pub fn ordered_map_unstage_no_key(indices: &Output, dtypes: &[DType]) -> (Output, Vec<Output>) {
     ordered_map_unstage_no_key_with(indices, dtypes, OrderedMapUnstageNoKeyOptions::default())
 }
 
 /// [`ordered_map_unstage_no_key()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ordered_map_unstage_no_key_with(
     indices: &Output,
@@ -1018,12 +1070,14 @@ impl Default for PaddingFIFOQueueOptions<'_> {
 
 /// `PaddingFIFOQueue`: A first-in, first-out queue that pads components to one shape when it
 /// batches.
+#[inline]
 #[track_caller]
 pub fn padding_fifo_queue(g: &Graph, component_types: &[DType]) -> Output {
     padding_fifo_queue_with(g, component_types, PaddingFIFOQueueOptions::default())
 }
 
 /// [`padding_fifo_queue()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn padding_fifo_queue_with(
     g: &Graph,
@@ -1060,12 +1114,14 @@ impl Default for PaddingFIFOQueueV2Options<'_> {
 
 /// `PaddingFIFOQueueV2`: A first-in, first-out queue that pads components to one shape when it
 /// batches.
+#[inline]
 #[track_caller]
 pub fn padding_fifo_queue_v2(g: &Graph, component_types: &[DType]) -> Output {
     padding_fifo_queue_v2_with(g, component_types, PaddingFIFOQueueV2Options::default())
 }
 
 /// [`padding_fifo_queue_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn padding_fifo_queue_v2_with(
     g: &Graph,
@@ -1101,12 +1157,14 @@ impl Default for PriorityQueueOptions<'_> {
 }
 
 /// `PriorityQueue`: A queue whose elements leave by their first component, lowest first.
+#[inline]
 #[track_caller]
 pub fn priority_queue(g: &Graph, shapes: &[PartialShape]) -> Output {
     priority_queue_with(g, shapes, PriorityQueueOptions::default())
 }
 
 /// [`priority_queue()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn priority_queue_with(
     g: &Graph,
@@ -1147,12 +1205,14 @@ impl Default for PriorityQueueV2Options<'_> {
 }
 
 /// `PriorityQueueV2`: A queue whose elements leave by their first component, lowest first.
+#[inline]
 #[track_caller]
 pub fn priority_queue_v2(g: &Graph, shapes: &[PartialShape]) -> Output {
     priority_queue_v2_with(g, shapes, PriorityQueueV2Options::default())
 }
 
 /// [`priority_queue_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn priority_queue_v2_with(
     g: &Graph,
@@ -1182,12 +1242,14 @@ impl Default for QueueCloseOptions {
 }
 
 /// `QueueClose`: Ends enqueueing.
+#[inline]
 #[track_caller]
 pub fn queue_close(handle: &Output) -> Operation {
     queue_close_with(handle, QueueCloseOptions::default())
 }
 
 /// [`queue_close()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_close_with(handle: &Output, options: QueueCloseOptions) -> Operation {
     handle
@@ -1212,12 +1274,14 @@ impl Default for QueueCloseV2Options {
 }
 
 /// `QueueCloseV2`: Ends enqueueing.
+#[inline]
 #[track_caller]
 pub fn queue_close_v2(handle: &Output) -> Operation {
     queue_close_v2_with(handle, QueueCloseV2Options::default())
 }
 
 /// [`queue_close_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_close_v2_with(handle: &Output, options: QueueCloseV2Options) -> Operation {
     handle
@@ -1242,12 +1306,14 @@ impl Default for QueueDequeueOptions {
 }
 
 /// `QueueDequeue`: Takes an element, when there is one.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue(handle: &Output, component_types: &[DType]) -> Vec<Output> {
     queue_dequeue_with(handle, component_types, QueueDequeueOptions::default())
 }
 
 /// [`queue_dequeue()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_with(
     handle: &Output,
@@ -1277,12 +1343,14 @@ impl Default for QueueDequeueManyOptions {
 }
 
 /// `QueueDequeueMany`: Takes `n` elements as a batch, when there are as many.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_many(handle: &Output, n: &Output, component_types: &[DType]) -> Vec<Output> {
     queue_dequeue_many_with(handle, n, component_types, QueueDequeueManyOptions::default())
 }
 
 /// [`queue_dequeue_many()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_many_with(
     handle: &Output,
@@ -1314,6 +1382,7 @@ impl Default for QueueDequeueManyV2Options {
 }
 
 /// `QueueDequeueManyV2`: Takes `n` elements as a batch, when there are as many.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_many_v2(
     handle: &Output,
@@ -1324,6 +1393,7 @@ pub fn queue_dequeue_many_v2(
 }
 
 /// [`queue_dequeue_many_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_many_v2_with(
     handle: &Output,
@@ -1355,12 +1425,14 @@ impl Default for QueueDequeueUpToOptions {
 }
 
 /// `QueueDequeueUpTo`: Takes `n` elements as a batch, or the rest of a closed queue.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_up_to(handle: &Output, n: &Output, component_types: &[DType]) -> Vec<Output> {
     queue_dequeue_up_to_with(handle, n, component_types, QueueDequeueUpToOptions::default())
 }
 
 /// [`queue_dequeue_up_to()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_up_to_with(
     handle: &Output,
@@ -1392,6 +1464,7 @@ impl Default for QueueDequeueUpToV2Options {
 }
 
 /// `QueueDequeueUpToV2`: Takes `n` elements as a batch, or the rest of a closed queue.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_up_to_v2(
     handle: &Output,
@@ -1402,6 +1475,7 @@ pub fn queue_dequeue_up_to_v2(
 }
 
 /// [`queue_dequeue_up_to_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_up_to_v2_with(
     handle: &Output,
@@ -1433,12 +1507,14 @@ impl Default for QueueDequeueV2Options {
 }
 
 /// `QueueDequeueV2`: Takes an element, when there is one.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_v2(handle: &Output, component_types: &[DType]) -> Vec<Output> {
     queue_dequeue_v2_with(handle, component_types, QueueDequeueV2Options::default())
 }
 
 /// [`queue_dequeue_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_dequeue_v2_with(
     handle: &Output,
@@ -1468,12 +1544,14 @@ impl Default for QueueEnqueueOptions {
 }
 
 /// `QueueEnqueue`: Adds an element, when there is room.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_with(handle, components, QueueEnqueueOptions::default())
 }
 
 /// [`queue_enqueue()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_with(
     handle: &Output,
@@ -1503,12 +1581,14 @@ impl Default for QueueEnqueueManyOptions {
 }
 
 /// `QueueEnqueueMany`: Adds the rows of its inputs as elements, as there is room.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_many(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_many_with(handle, components, QueueEnqueueManyOptions::default())
 }
 
 /// [`queue_enqueue_many()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_many_with(
     handle: &Output,
@@ -1538,12 +1618,14 @@ impl Default for QueueEnqueueManyV2Options {
 }
 
 /// `QueueEnqueueManyV2`: Adds the rows of its inputs as elements, as there is room.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_many_v2(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_many_v2_with(handle, components, QueueEnqueueManyV2Options::default())
 }
 
 /// [`queue_enqueue_many_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_many_v2_with(
     handle: &Output,
@@ -1573,12 +1655,14 @@ impl Default for QueueEnqueueV2Options {
 }
 
 /// `QueueEnqueueV2`: Adds an element, when there is room.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_v2(handle: &Output, components: &[Output]) -> Operation {
     queue_enqueue_v2_with(handle, components, QueueEnqueueV2Options::default())
 }
 
 /// [`queue_enqueue_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn queue_enqueue_v2_with(
     handle: &Output,
@@ -1595,24 +1679,28 @@ pub fn queue_enqueue_v2_with(
 }
 
 /// `QueueIsClosed`: Whether a queue is closed.
+#[inline]
 #[track_caller]
 pub fn queue_is_closed(handle: &Output) -> Output {
     handle.graph().op("QueueIsClosed").input(handle).output()
 }
 
 /// `QueueIsClosedV2`: Whether a queue is closed.
+#[inline]
 #[track_caller]
 pub fn queue_is_closed_v2(handle: &Output) -> Output {
     handle.graph().op("QueueIsClosedV2").input(handle).output()
 }
 
 /// `QueueSize`: How many elements a queue holds.
+#[inline]
 #[track_caller]
 pub fn queue_size(handle: &Output) -> Output {
     handle.graph().op("QueueSize").input(handle).output()
 }
 
 /// `QueueSizeV2`: How many elements a queue holds.
+#[inline]
 #[track_caller]
 pub fn queue_size_v2(handle: &Output) -> Output {
     handle.graph().op("QueueSizeV2").input(handle).output()
@@ -1652,12 +1740,14 @@ impl Default for RandomShuffleQueueOptions<'_> {
 }
 
 /// `RandomShuffleQueue`: A queue whose elements leave in random order.
+#[inline]
 #[track_caller]
 pub fn random_shuffle_queue(g: &Graph, component_types: &[DType]) -> Output {
     random_shuffle_queue_with(g, component_types, RandomShuffleQueueOptions::default())
 }
 
 /// [`random_shuffle_queue()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_shuffle_queue_with(
     g: &Graph,
@@ -1710,12 +1800,14 @@ impl Default for RandomShuffleQueueV2Options<'_> {
 }
 
 /// `RandomShuffleQueueV2`: A queue whose elements leave in random order.
+#[inline]
 #[track_caller]
 pub fn random_shuffle_queue_v2(g: &Graph, component_types: &[DType]) -> Output {
     random_shuffle_queue_v2_with(g, component_types, RandomShuffleQueueV2Options::default())
 }
 
 /// [`random_shuffle_queue_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_shuffle_queue_v2_with(
     g: &Graph,
@@ -1735,6 +1827,7 @@ pub fn random_shuffle_queue_v2_with(
 }
 
 /// `ResourceAccumulatorApplyGradient`: Adds a gradient, unless it is stale.
+#[inline]
 #[track_caller]
 pub fn resource_accumulator_apply_gradient(
     handle: &Output,
@@ -1752,12 +1845,14 @@ pub fn resource_accumulator_apply_gradient(
 
 /// `ResourceAccumulatorNumAccumulated`: How many gradients have been added since the last were
 /// taken.
+#[inline]
 #[track_caller]
 pub fn resource_accumulator_num_accumulated(handle: &Output) -> Output {
     handle.graph().op("ResourceAccumulatorNumAccumulated").input(handle).output()
 }
 
 /// `ResourceAccumulatorSetGlobalStep`: Sets the step before which gradients are stale.
+#[inline]
 #[track_caller]
 pub fn resource_accumulator_set_global_step(
     handle: &Output,
@@ -1773,6 +1868,7 @@ pub fn resource_accumulator_set_global_step(
 
 /// `ResourceAccumulatorTakeGradient`: The average (or sum) of the gradients, when there are enough;
 /// a new step begins.
+#[inline]
 #[track_caller]
 pub fn resource_accumulator_take_gradient(
     handle: &Output,
@@ -1810,6 +1906,7 @@ impl Default for ResourceConditionalAccumulatorOptions<'_> {
 }
 
 /// `ResourceConditionalAccumulator`: An accumulator of dense gradients.
+#[inline]
 #[track_caller]
 pub fn resource_conditional_accumulator(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     resource_conditional_accumulator_with(
@@ -1821,6 +1918,7 @@ pub fn resource_conditional_accumulator(g: &Graph, dtype: DType, shape: &Partial
 }
 
 /// [`resource_conditional_accumulator()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_conditional_accumulator_with(
     g: &Graph,
@@ -1838,6 +1936,7 @@ pub fn resource_conditional_accumulator_with(
 }
 
 /// `SparseAccumulatorApplyGradient`: Adds a sparse gradient, unless it is stale.
+#[inline]
 #[track_caller]
 pub fn sparse_accumulator_apply_gradient(
     handle: &Output,
@@ -1863,6 +1962,7 @@ pub fn sparse_accumulator_apply_gradient(
 /// new step begins.
 ///
 /// Returns (`indices`, `values`, `shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_accumulator_take_gradient(
     handle: &Output,
@@ -1901,6 +2001,7 @@ impl Default for SparseConditionalAccumulatorOptions<'_> {
 }
 
 /// `SparseConditionalAccumulator`: An accumulator of sparse gradients.
+#[inline]
 #[track_caller]
 pub fn sparse_conditional_accumulator(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     sparse_conditional_accumulator_with(
@@ -1912,6 +2013,7 @@ pub fn sparse_conditional_accumulator(g: &Graph, dtype: DType, shape: &PartialSh
 }
 
 /// [`sparse_conditional_accumulator()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_conditional_accumulator_with(
     g: &Graph,
@@ -1948,12 +2050,14 @@ impl Default for StageOptions<'_> {
 }
 
 /// `Stage`: Adds an element to a staging area, when there is room.
+#[inline]
 #[track_caller]
 pub fn stage(g: &Graph, values: &[Output]) -> Operation {
     stage_with(g, values, StageOptions::default())
 }
 
 /// [`stage()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stage_with(g: &Graph, values: &[Output], options: StageOptions<'_>) -> Operation {
     g.op("Stage")
@@ -1985,12 +2089,14 @@ impl Default for StageClearOptions<'_> {
 }
 
 /// `StageClear`: Drops all elements of a staging area.
+#[inline]
 #[track_caller]
 pub fn stage_clear(g: &Graph, dtypes: &[DType]) -> Operation {
     stage_clear_with(g, dtypes, StageClearOptions::default())
 }
 
 /// [`stage_clear()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stage_clear_with(g: &Graph, dtypes: &[DType], options: StageClearOptions<'_>) -> Operation {
     g.op("StageClear")
@@ -2022,12 +2128,14 @@ impl Default for StagePeekOptions<'_> {
 }
 
 /// `StagePeek`: Looks at an element of a staging area, when it is there.
+#[inline]
 #[track_caller]
 pub fn stage_peek(index: &Output, dtypes: &[DType]) -> Vec<Output> {
     stage_peek_with(index, dtypes, StagePeekOptions::default())
 }
 
 /// [`stage_peek()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stage_peek_with(
     index: &Output,
@@ -2066,12 +2174,14 @@ impl Default for StageSizeOptions<'_> {
 }
 
 /// `StageSize`: How many elements a staging area holds.
+#[inline]
 #[track_caller]
 pub fn stage_size(g: &Graph, dtypes: &[DType]) -> Output {
     stage_size_with(g, dtypes, StageSizeOptions::default())
 }
 
 /// [`stage_size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stage_size_with(g: &Graph, dtypes: &[DType], options: StageSizeOptions<'_>) -> Output {
     g.op("StageSize")
@@ -2103,12 +2213,14 @@ impl Default for UnstageOptions<'_> {
 }
 
 /// `Unstage`: Takes the oldest element of a staging area, when there is one.
+#[inline]
 #[track_caller]
 pub fn unstage(g: &Graph, dtypes: &[DType]) -> Vec<Output> {
     unstage_with(g, dtypes, UnstageOptions::default())
 }
 
 /// [`unstage()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unstage_with(g: &Graph, dtypes: &[DType], options: UnstageOptions<'_>) -> Vec<Output> {
     g.op("Unstage")

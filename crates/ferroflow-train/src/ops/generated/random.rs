@@ -25,6 +25,7 @@ impl Default for AllCandidateSamplerOptions {
 /// expected.
 ///
 /// Returns (`sampled_candidates`, `true_expected_count`, `sampled_expected_count`).
+#[inline]
 #[track_caller]
 pub fn all_candidate_sampler(
     true_classes: &Output,
@@ -42,6 +43,7 @@ pub fn all_candidate_sampler(
 }
 
 /// [`all_candidate_sampler()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn all_candidate_sampler_with(
     true_classes: &Output,
@@ -82,6 +84,7 @@ impl Default for ComputeAccidentalHitsOptions {
 /// impossible.
 ///
 /// Returns (`indices`, `ids`, `weights`).
+#[inline]
 #[track_caller]
 pub fn compute_accidental_hits(
     true_classes: &Output,
@@ -97,6 +100,7 @@ pub fn compute_accidental_hits(
 }
 
 /// [`compute_accidental_hits()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn compute_accidental_hits_with(
     true_classes: &Output,
@@ -156,6 +160,7 @@ impl Default for FixedUnigramCandidateSamplerOptions<'_> {
 /// to be expected.
 ///
 /// Returns (`sampled_candidates`, `true_expected_count`, `sampled_expected_count`).
+#[inline]
 #[track_caller]
 pub fn fixed_unigram_candidate_sampler(
     true_classes: &Output,
@@ -175,6 +180,7 @@ pub fn fixed_unigram_candidate_sampler(
 }
 
 /// [`fixed_unigram_candidate_sampler()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn fixed_unigram_candidate_sampler_with(
     true_classes: &Output,
@@ -205,12 +211,14 @@ pub fn fixed_unigram_candidate_sampler_with(
 }
 
 /// `KMC2ChainInitialization`: An index, picked by a Markov chain that prefers large distances.
+#[inline]
 #[track_caller]
 pub fn kmc2_chain_initialization(distances: &Output, seed: &Output) -> Output {
     distances.graph().op("KMC2ChainInitialization").input(distances).input(seed).output()
 }
 
 /// `KmeansPlusPlusInitialization`: Rows that are far from each other, picked by the k-means++ rule.
+#[inline]
 #[track_caller]
 pub fn kmeans_plus_plus_initialization(
     points: &Output,
@@ -247,6 +255,7 @@ impl Default for LearnedUnigramCandidateSamplerOptions {
 /// steps, and how often each was to be expected.
 ///
 /// Returns (`sampled_candidates`, `true_expected_count`, `sampled_expected_count`).
+#[inline]
 #[track_caller]
 pub fn learned_unigram_candidate_sampler(
     true_classes: &Output,
@@ -266,6 +275,7 @@ pub fn learned_unigram_candidate_sampler(
 }
 
 /// [`learned_unigram_candidate_sampler()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn learned_unigram_candidate_sampler_with(
     true_classes: &Output,
@@ -308,6 +318,7 @@ impl Default for LogUniformCandidateSamplerOptions {
 /// how often each was to be expected.
 ///
 /// Returns (`sampled_candidates`, `true_expected_count`, `sampled_expected_count`).
+#[inline]
 #[track_caller]
 pub fn log_uniform_candidate_sampler(
     true_classes: &Output,
@@ -327,6 +338,7 @@ pub fn log_uniform_candidate_sampler(
 }
 
 /// [`log_uniform_candidate_sampler()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn log_uniform_candidate_sampler_with(
     true_classes: &Output,
@@ -368,12 +380,14 @@ impl Default for MultinomialOptions {
 }
 
 /// `Multinomial`: Classes drawn by unnormalised log probabilities, `num_samples` for each row.
+#[inline]
 #[track_caller]
 pub fn multinomial(logits: &Output, num_samples: &Output) -> Output {
     multinomial_with(logits, num_samples, MultinomialOptions::default())
 }
 
 /// [`multinomial()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn multinomial_with(
     logits: &Output,
@@ -394,6 +408,7 @@ pub fn multinomial_with(
 /// `NearestNeighbors`: The nearest centers of each point, and the squares of their distances.
 ///
 /// Returns (`nearest_center_indices`, `nearest_center_distances`).
+#[inline]
 #[track_caller]
 pub fn nearest_neighbors(points: &Output, centers: &Output, k: &Output) -> (Output, Output) {
     let [nearest_center_indices, nearest_center_distances] =
@@ -415,12 +430,14 @@ impl Default for NonDeterministicIntsOptions {
 }
 
 /// `NonDeterministicInts`: Integers that no seed determines.
+#[inline]
 #[track_caller]
 pub fn non_deterministic_ints(shape: &Output) -> Output {
     non_deterministic_ints_with(shape, NonDeterministicIntsOptions::default())
 }
 
 /// [`non_deterministic_ints()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn non_deterministic_ints_with(shape: &Output, options: NonDeterministicIntsOptions) -> Output {
     shape.graph().op("NonDeterministicInts").input(shape).attr("dtype", options.dtype).output()
@@ -443,6 +460,7 @@ impl Default for ParameterizedTruncatedNormalOptions {
 
 /// `ParameterizedTruncatedNormal`: Normal values between bounds, with parameters for each row or
 /// for all.
+#[inline]
 #[track_caller]
 pub fn parameterized_truncated_normal(
     shape: &Output,
@@ -462,6 +480,7 @@ pub fn parameterized_truncated_normal(
 }
 
 /// [`parameterized_truncated_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn parameterized_truncated_normal_with(
     shape: &Output,
@@ -500,12 +519,14 @@ impl Default for RandomCropOptions {
 }
 
 /// `RandomCrop`: A part of an image, of the size asked for, from a random place.
+#[inline]
 #[track_caller]
 pub fn random_crop(image: &Output, size: &Output) -> Output {
     random_crop_with(image, size, RandomCropOptions::default())
 }
 
 /// [`random_crop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_crop_with(image: &Output, size: &Output, options: RandomCropOptions) -> Output {
     image
@@ -534,12 +555,14 @@ impl Default for RandomGammaOptions {
 }
 
 /// `RandomGamma`: Values of gamma distributions with shape parameters `alpha` and rate 1.
+#[inline]
 #[track_caller]
 pub fn random_gamma(shape: &Output, alpha: &Output) -> Output {
     random_gamma_with(shape, alpha, RandomGammaOptions::default())
 }
 
 /// [`random_gamma()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_gamma_with(shape: &Output, alpha: &Output, options: RandomGammaOptions) -> Output {
     shape
@@ -566,12 +589,14 @@ impl Default for RandomIndexShuffleOptions {
 }
 
 /// `RandomIndexShuffle`: Where `index` goes in a pseudorandom permutation of 0..=max_index.
+#[inline]
 #[track_caller]
 pub fn random_index_shuffle(index: &Output, seed: &Output, max_index: &Output) -> Output {
     random_index_shuffle_with(index, seed, max_index, RandomIndexShuffleOptions::default())
 }
 
 /// [`random_index_shuffle()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_index_shuffle_with(
     index: &Output,
@@ -605,12 +630,14 @@ impl Default for RandomPoissonOptions {
 }
 
 /// `RandomPoisson`: Values of Poisson distributions with these rates.
+#[inline]
 #[track_caller]
 pub fn random_poisson(shape: &Output, rate: &Output) -> Output {
     random_poisson_with(shape, rate, RandomPoissonOptions::default())
 }
 
 /// [`random_poisson()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_poisson_with(shape: &Output, rate: &Output, options: RandomPoissonOptions) -> Output {
     shape
@@ -641,12 +668,14 @@ impl Default for RandomPoissonV2Options {
 }
 
 /// `RandomPoissonV2`: Values of Poisson distributions with these rates, of any dtype.
+#[inline]
 #[track_caller]
 pub fn random_poisson_v2(shape: &Output, rate: &Output) -> Output {
     random_poisson_v2_with(shape, rate, RandomPoissonV2Options::default())
 }
 
 /// [`random_poisson_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_poisson_v2_with(
     shape: &Output,
@@ -680,12 +709,14 @@ impl Default for RandomShuffleOptions {
 }
 
 /// `RandomShuffle`: Rows in random order.
+#[inline]
 #[track_caller]
 pub fn random_shuffle(value: &Output) -> Output {
     random_shuffle_with(value, RandomShuffleOptions::default())
 }
 
 /// [`random_shuffle()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_shuffle_with(value: &Output, options: RandomShuffleOptions) -> Output {
     value
@@ -713,12 +744,14 @@ impl Default for RandomStandardNormalOptions {
 }
 
 /// `RandomStandardNormal`: Values of the standard normal distribution.
+#[inline]
 #[track_caller]
 pub fn random_standard_normal(shape: &Output, dtype: DType) -> Output {
     random_standard_normal_with(shape, dtype, RandomStandardNormalOptions::default())
 }
 
 /// [`random_standard_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_standard_normal_with(
     shape: &Output,
@@ -751,12 +784,14 @@ impl Default for RandomUniformOptions {
 }
 
 /// `RandomUniform`: Values uniform in \[0, 1).
+#[inline]
 #[track_caller]
 pub fn random_uniform(shape: &Output, dtype: DType) -> Output {
     random_uniform_with(shape, dtype, RandomUniformOptions::default())
 }
 
 /// [`random_uniform()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_uniform_with(shape: &Output, dtype: DType, options: RandomUniformOptions) -> Output {
     shape
@@ -785,12 +820,14 @@ impl Default for RandomUniformIntOptions {
 }
 
 /// `RandomUniformInt`: Integers uniform in \[minval, maxval).
+#[inline]
 #[track_caller]
 pub fn random_uniform_int(shape: &Output, minval: &Output, maxval: &Output) -> Output {
     random_uniform_int_with(shape, minval, maxval, RandomUniformIntOptions::default())
 }
 
 /// [`random_uniform_int()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn random_uniform_int_with(
     shape: &Output,
@@ -810,12 +847,14 @@ pub fn random_uniform_int_with(
 }
 
 /// `RngReadAndSkip`: The stream kept in a variable, which then moves on by `delta` values.
+#[inline]
 #[track_caller]
 pub fn rng_read_and_skip(resource: &Output, alg: &Output, delta: &Output) -> Output {
     resource.graph().op("RngReadAndSkip").input(resource).input(alg).input(delta).output()
 }
 
 /// `RngSkip`: Moves the stream kept in a variable on by `delta` values.
+#[inline]
 #[track_caller]
 pub fn rng_skip(resource: &Output, algorithm: &Output, delta: &Output) -> Operation {
     resource.graph().op("RngSkip").input(resource).input(algorithm).input(delta).operation()
@@ -835,6 +874,7 @@ impl Default for StatefulRandomBinomialOptions {
 }
 
 /// `StatefulRandomBinomial`: Values of binomial distributions, from a stream kept in a variable.
+#[inline]
 #[track_caller]
 pub fn stateful_random_binomial(
     resource: &Output,
@@ -854,6 +894,7 @@ pub fn stateful_random_binomial(
 }
 
 /// [`stateful_random_binomial()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_random_binomial_with(
     resource: &Output,
@@ -890,12 +931,14 @@ impl Default for StatefulStandardNormalOptions {
 
 /// `StatefulStandardNormal`: Standard normal values, from a stream kept in a variable with its
 /// algorithm.
+#[inline]
 #[track_caller]
 pub fn stateful_standard_normal(resource: &Output, shape: &Output) -> Output {
     stateful_standard_normal_with(resource, shape, StatefulStandardNormalOptions::default())
 }
 
 /// [`stateful_standard_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_standard_normal_with(
     resource: &Output,
@@ -925,6 +968,7 @@ impl Default for StatefulStandardNormalV2Options {
 }
 
 /// `StatefulStandardNormalV2`: Standard normal values, from a stream kept in a variable.
+#[inline]
 #[track_caller]
 pub fn stateful_standard_normal_v2(
     resource: &Output,
@@ -940,6 +984,7 @@ pub fn stateful_standard_normal_v2(
 }
 
 /// [`stateful_standard_normal_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_standard_normal_v2_with(
     resource: &Output,
@@ -971,6 +1016,7 @@ impl Default for StatefulTruncatedNormalOptions {
 }
 
 /// `StatefulTruncatedNormal`: Truncated normal values, from a stream kept in a variable.
+#[inline]
 #[track_caller]
 pub fn stateful_truncated_normal(resource: &Output, algorithm: &Output, shape: &Output) -> Output {
     stateful_truncated_normal_with(
@@ -982,6 +1028,7 @@ pub fn stateful_truncated_normal(resource: &Output, algorithm: &Output, shape: &
 }
 
 /// [`stateful_truncated_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_truncated_normal_with(
     resource: &Output,
@@ -1013,12 +1060,14 @@ impl Default for StatefulUniformOptions {
 }
 
 /// `StatefulUniform`: Values uniform in \[0, 1), from a stream kept in a variable.
+#[inline]
 #[track_caller]
 pub fn stateful_uniform(resource: &Output, algorithm: &Output, shape: &Output) -> Output {
     stateful_uniform_with(resource, algorithm, shape, StatefulUniformOptions::default())
 }
 
 /// [`stateful_uniform()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_uniform_with(
     resource: &Output,
@@ -1050,6 +1099,7 @@ impl Default for StatefulUniformFullIntOptions {
 }
 
 /// `StatefulUniformFullInt`: Any integers of the type, from a stream kept in a variable.
+#[inline]
 #[track_caller]
 pub fn stateful_uniform_full_int(resource: &Output, algorithm: &Output, shape: &Output) -> Output {
     stateful_uniform_full_int_with(
@@ -1061,6 +1111,7 @@ pub fn stateful_uniform_full_int(resource: &Output, algorithm: &Output, shape: &
 }
 
 /// [`stateful_uniform_full_int()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateful_uniform_full_int_with(
     resource: &Output,
@@ -1079,6 +1130,7 @@ pub fn stateful_uniform_full_int_with(
 }
 
 /// `StatefulUniformInt`: Integers uniform in \[minval, maxval), from a stream kept in a variable.
+#[inline]
 #[track_caller]
 pub fn stateful_uniform_int(
     resource: &Output,
@@ -1112,12 +1164,14 @@ impl Default for StatelessMultinomialOptions {
 }
 
 /// `StatelessMultinomial`: Classes drawn by unnormalised log probabilities, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_multinomial(logits: &Output, num_samples: &Output, seed: &Output) -> Output {
     stateless_multinomial_with(logits, num_samples, seed, StatelessMultinomialOptions::default())
 }
 
 /// [`stateless_multinomial()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_multinomial_with(
     logits: &Output,
@@ -1136,6 +1190,7 @@ pub fn stateless_multinomial_with(
 }
 
 /// `StatelessParameterizedTruncatedNormal`: Normal values between bounds, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_parameterized_truncated_normal(
     shape: &Output,
@@ -1171,6 +1226,7 @@ impl Default for StatelessRandomBinomialOptions {
 }
 
 /// `StatelessRandomBinomial`: Values of binomial distributions, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_binomial(
     shape: &Output,
@@ -1188,6 +1244,7 @@ pub fn stateless_random_binomial(
 }
 
 /// [`stateless_random_binomial()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_binomial_with(
     shape: &Output,
@@ -1208,12 +1265,14 @@ pub fn stateless_random_binomial_with(
 }
 
 /// `StatelessRandomGammaV2`: Values of gamma distributions, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_gamma_v2(shape: &Output, seed: &Output, alpha: &Output) -> Output {
     shape.graph().op("StatelessRandomGammaV2").input(shape).input(seed).input(alpha).output()
 }
 
 /// `StatelessRandomGammaV3`: Values of gamma distributions, from a key and counter.
+#[inline]
 #[track_caller]
 pub fn stateless_random_gamma_v3(
     shape: &Output,
@@ -1234,6 +1293,7 @@ pub fn stateless_random_gamma_v3(
 }
 
 /// `StatelessRandomGetAlg`: The random number algorithm of this device: Philox.
+#[inline]
 #[track_caller]
 pub fn stateless_random_get_alg(g: &Graph) -> Output {
     g.op("StatelessRandomGetAlg").output()
@@ -1242,6 +1302,7 @@ pub fn stateless_random_get_alg(g: &Graph) -> Output {
 /// `StatelessRandomGetKeyCounter`: The key and counter that a seed stands for.
 ///
 /// Returns (`key`, `counter`).
+#[inline]
 #[track_caller]
 pub fn stateless_random_get_key_counter(seed: &Output) -> (Output, Output) {
     let [key, counter] = seed.graph().op("StatelessRandomGetKeyCounter").input(seed).split();
@@ -1252,6 +1313,7 @@ pub fn stateless_random_get_key_counter(seed: &Output) -> (Output, Output) {
 /// for them.
 ///
 /// Returns (`key`, `counter`, `alg`).
+#[inline]
 #[track_caller]
 pub fn stateless_random_get_key_counter_alg(seed: &Output) -> (Output, Output, Output) {
     let [key, counter, alg] =
@@ -1273,12 +1335,14 @@ impl Default for StatelessRandomNormalOptions {
 }
 
 /// `StatelessRandomNormal`: Standard normal values, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_normal(shape: &Output, seed: &Output) -> Output {
     stateless_random_normal_with(shape, seed, StatelessRandomNormalOptions::default())
 }
 
 /// [`stateless_random_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_normal_with(
     shape: &Output,
@@ -1308,6 +1372,7 @@ impl Default for StatelessRandomNormalV2Options {
 }
 
 /// `StatelessRandomNormalV2`: Standard normal values, from a key and counter.
+#[inline]
 #[track_caller]
 pub fn stateless_random_normal_v2(
     shape: &Output,
@@ -1325,6 +1390,7 @@ pub fn stateless_random_normal_v2(
 }
 
 /// [`stateless_random_normal_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_normal_v2_with(
     shape: &Output,
@@ -1345,6 +1411,7 @@ pub fn stateless_random_normal_v2_with(
 }
 
 /// `StatelessRandomPoisson`: Values of Poisson distributions, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_poisson(
     shape: &Output,
@@ -1376,12 +1443,14 @@ impl Default for StatelessRandomUniformOptions {
 }
 
 /// `StatelessRandomUniform`: Values uniform in \[0, 1), from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform(shape: &Output, seed: &Output) -> Output {
     stateless_random_uniform_with(shape, seed, StatelessRandomUniformOptions::default())
 }
 
 /// [`stateless_random_uniform()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_with(
     shape: &Output,
@@ -1411,6 +1480,7 @@ impl Default for StatelessRandomUniformFullIntOptions {
 }
 
 /// `StatelessRandomUniformFullInt`: Any integers of the type, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_full_int(shape: &Output, seed: &Output) -> Output {
     stateless_random_uniform_full_int_with(
@@ -1421,6 +1491,7 @@ pub fn stateless_random_uniform_full_int(shape: &Output, seed: &Output) -> Outpu
 }
 
 /// [`stateless_random_uniform_full_int()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_full_int_with(
     shape: &Output,
@@ -1450,6 +1521,7 @@ impl Default for StatelessRandomUniformFullIntV2Options {
 }
 
 /// `StatelessRandomUniformFullIntV2`: Any integers of the type, from a key and counter.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_full_int_v2(
     shape: &Output,
@@ -1467,6 +1539,7 @@ pub fn stateless_random_uniform_full_int_v2(
 }
 
 /// [`stateless_random_uniform_full_int_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_full_int_v2_with(
     shape: &Output,
@@ -1487,6 +1560,7 @@ pub fn stateless_random_uniform_full_int_v2_with(
 }
 
 /// `StatelessRandomUniformInt`: Integers uniform in \[minval, maxval), from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_int(
     shape: &Output,
@@ -1505,6 +1579,7 @@ pub fn stateless_random_uniform_int(
 }
 
 /// `StatelessRandomUniformIntV2`: Integers uniform in \[minval, maxval), from a key and counter.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_int_v2(
     shape: &Output,
@@ -1540,6 +1615,7 @@ impl Default for StatelessRandomUniformV2Options {
 }
 
 /// `StatelessRandomUniformV2`: Values uniform in \[0, 1), from a key and counter.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_v2(
     shape: &Output,
@@ -1557,6 +1633,7 @@ pub fn stateless_random_uniform_v2(
 }
 
 /// [`stateless_random_uniform_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_random_uniform_v2_with(
     shape: &Output,
@@ -1577,6 +1654,7 @@ pub fn stateless_random_uniform_v2_with(
 }
 
 /// `StatelessShuffle`: Rows in an order that a key and counter determine.
+#[inline]
 #[track_caller]
 pub fn stateless_shuffle(value: &Output, key: &Output, counter: &Output, alg: &Output) -> Output {
     value.graph().op("StatelessShuffle").input(value).input(key).input(counter).input(alg).output()
@@ -1596,12 +1674,14 @@ impl Default for StatelessTruncatedNormalOptions {
 }
 
 /// `StatelessTruncatedNormal`: Normal values within two deviations, from a seed.
+#[inline]
 #[track_caller]
 pub fn stateless_truncated_normal(shape: &Output, seed: &Output) -> Output {
     stateless_truncated_normal_with(shape, seed, StatelessTruncatedNormalOptions::default())
 }
 
 /// [`stateless_truncated_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_truncated_normal_with(
     shape: &Output,
@@ -1631,6 +1711,7 @@ impl Default for StatelessTruncatedNormalV2Options {
 }
 
 /// `StatelessTruncatedNormalV2`: Normal values within two deviations, from a key and counter.
+#[inline]
 #[track_caller]
 pub fn stateless_truncated_normal_v2(
     shape: &Output,
@@ -1648,6 +1729,7 @@ pub fn stateless_truncated_normal_v2(
 }
 
 /// [`stateless_truncated_normal_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn stateless_truncated_normal_v2_with(
     shape: &Output,
@@ -1686,6 +1768,7 @@ impl Default for ThreadUnsafeUnigramCandidateSamplerOptions {
 /// steps, and how often each was to be expected.
 ///
 /// Returns (`sampled_candidates`, `true_expected_count`, `sampled_expected_count`).
+#[inline]
 #[track_caller]
 pub fn thread_unsafe_unigram_candidate_sampler(
     true_classes: &Output,
@@ -1705,6 +1788,7 @@ pub fn thread_unsafe_unigram_candidate_sampler(
 }
 
 /// [`thread_unsafe_unigram_candidate_sampler()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn thread_unsafe_unigram_candidate_sampler_with(
     true_classes: &Output,
@@ -1744,12 +1828,14 @@ impl Default for TruncatedNormalOptions {
 }
 
 /// `TruncatedNormal`: Standard normal values, redrawn where they lie beyond two deviations.
+#[inline]
 #[track_caller]
 pub fn truncated_normal(shape: &Output, dtype: DType) -> Output {
     truncated_normal_with(shape, dtype, TruncatedNormalOptions::default())
 }
 
 /// [`truncated_normal()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn truncated_normal_with(
     shape: &Output,
@@ -1785,6 +1871,7 @@ impl Default for UniformCandidateSamplerOptions {
 /// expected.
 ///
 /// Returns (`sampled_candidates`, `true_expected_count`, `sampled_expected_count`).
+#[inline]
 #[track_caller]
 pub fn uniform_candidate_sampler(
     true_classes: &Output,
@@ -1804,6 +1891,7 @@ pub fn uniform_candidate_sampler(
 }
 
 /// [`uniform_candidate_sampler()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn uniform_candidate_sampler_with(
     true_classes: &Output,

@@ -17,12 +17,14 @@ impl Default for AllOptions {
 }
 
 /// `All`: Whether all elements over the given dimensions are true.
+#[inline]
 #[track_caller]
 pub fn all(input: &Output, reduction_indices: &Output) -> Output {
     all_with(input, reduction_indices, AllOptions::default())
 }
 
 /// [`all()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn all_with(input: &Output, reduction_indices: &Output, options: AllOptions) -> Output {
     input
@@ -48,12 +50,14 @@ impl Default for AnyOptions {
 }
 
 /// `Any`: Whether some element over the given dimensions is true.
+#[inline]
 #[track_caller]
 pub fn any(input: &Output, reduction_indices: &Output) -> Output {
     any_with(input, reduction_indices, AnyOptions::default())
 }
 
 /// [`any()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn any_with(input: &Output, reduction_indices: &Output, options: AnyOptions) -> Output {
     input
@@ -79,12 +83,14 @@ impl Default for ArgMaxOptions {
 }
 
 /// `ArgMax`: Position of the largest element along a dimension.
+#[inline]
 #[track_caller]
 pub fn arg_max(input: &Output, dimension: &Output) -> Output {
     arg_max_with(input, dimension, ArgMaxOptions::default())
 }
 
 /// [`arg_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn arg_max_with(input: &Output, dimension: &Output, options: ArgMaxOptions) -> Output {
     input
@@ -110,12 +116,14 @@ impl Default for ArgMinOptions {
 }
 
 /// `ArgMin`: Position of the smallest element along a dimension.
+#[inline]
 #[track_caller]
 pub fn arg_min(input: &Output, dimension: &Output) -> Output {
     arg_min_with(input, dimension, ArgMinOptions::default())
 }
 
 /// [`arg_min()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn arg_min_with(input: &Output, dimension: &Output, options: ArgMinOptions) -> Output {
     input
@@ -143,12 +151,14 @@ impl Default for CumprodOptions {
 }
 
 /// `Cumprod`: Running product along a dimension.
+#[inline]
 #[track_caller]
 pub fn cumprod(x: &Output, axis: &Output) -> Output {
     cumprod_with(x, axis, CumprodOptions::default())
 }
 
 /// [`cumprod()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn cumprod_with(x: &Output, axis: &Output, options: CumprodOptions) -> Output {
     x.graph()
@@ -176,12 +186,14 @@ impl Default for CumsumOptions {
 }
 
 /// `Cumsum`: Running sum along a dimension.
+#[inline]
 #[track_caller]
 pub fn cumsum(x: &Output, axis: &Output) -> Output {
     cumsum_with(x, axis, CumsumOptions::default())
 }
 
 /// [`cumsum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn cumsum_with(x: &Output, axis: &Output, options: CumsumOptions) -> Output {
     x.graph()
@@ -209,12 +221,14 @@ impl Default for CumulativeLogsumexpOptions {
 }
 
 /// `CumulativeLogsumexp`: Logarithm of the running sum of exponentials along a dimension.
+#[inline]
 #[track_caller]
 pub fn cumulative_logsumexp(x: &Output, axis: &Output) -> Output {
     cumulative_logsumexp_with(x, axis, CumulativeLogsumexpOptions::default())
 }
 
 /// [`cumulative_logsumexp()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn cumulative_logsumexp_with(
     x: &Output,
@@ -244,12 +258,14 @@ impl Default for EuclideanNormOptions {
 }
 
 /// `EuclideanNorm`: Root of the sum of squares over the given dimensions.
+#[inline]
 #[track_caller]
 pub fn euclidean_norm(input: &Output, reduction_indices: &Output) -> Output {
     euclidean_norm_with(input, reduction_indices, EuclideanNormOptions::default())
 }
 
 /// [`euclidean_norm()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn euclidean_norm_with(
     input: &Output,
@@ -279,12 +295,14 @@ impl Default for MaxOptions {
 }
 
 /// `Max`: Largest element over the given dimensions; NaN if any is.
+#[inline]
 #[track_caller]
 pub fn max(input: &Output, reduction_indices: &Output) -> Output {
     max_with(input, reduction_indices, MaxOptions::default())
 }
 
 /// [`max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn max_with(input: &Output, reduction_indices: &Output, options: MaxOptions) -> Output {
     input
@@ -310,12 +328,14 @@ impl Default for MeanOptions {
 }
 
 /// `Mean`: Mean over the given dimensions; integers truncate.
+#[inline]
 #[track_caller]
 pub fn mean(input: &Output, reduction_indices: &Output) -> Output {
     mean_with(input, reduction_indices, MeanOptions::default())
 }
 
 /// [`mean()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mean_with(input: &Output, reduction_indices: &Output, options: MeanOptions) -> Output {
     input
@@ -341,12 +361,14 @@ impl Default for MinOptions {
 }
 
 /// `Min`: Smallest element over the given dimensions; NaN if any is.
+#[inline]
 #[track_caller]
 pub fn min(input: &Output, reduction_indices: &Output) -> Output {
     min_with(input, reduction_indices, MinOptions::default())
 }
 
 /// [`min()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn min_with(input: &Output, reduction_indices: &Output, options: MinOptions) -> Output {
     input
@@ -372,12 +394,14 @@ impl Default for ProdOptions {
 }
 
 /// `Prod`: Product over the given dimensions.
+#[inline]
 #[track_caller]
 pub fn prod(input: &Output, reduction_indices: &Output) -> Output {
     prod_with(input, reduction_indices, ProdOptions::default())
 }
 
 /// [`prod()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn prod_with(input: &Output, reduction_indices: &Output, options: ProdOptions) -> Output {
     input
@@ -390,30 +414,35 @@ pub fn prod_with(input: &Output, reduction_indices: &Output, options: ProdOption
 }
 
 /// `SegmentMax`: Largest of the rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn segment_max(data: &Output, segment_ids: &Output) -> Output {
     data.graph().op("SegmentMax").input(data).input(segment_ids).output()
 }
 
 /// `SegmentMean`: Mean of the rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn segment_mean(data: &Output, segment_ids: &Output) -> Output {
     data.graph().op("SegmentMean").input(data).input(segment_ids).output()
 }
 
 /// `SegmentMin`: Smallest of the rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn segment_min(data: &Output, segment_ids: &Output) -> Output {
     data.graph().op("SegmentMin").input(data).input(segment_ids).output()
 }
 
 /// `SegmentProd`: Product of the rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn segment_prod(data: &Output, segment_ids: &Output) -> Output {
     data.graph().op("SegmentProd").input(data).input(segment_ids).output()
 }
 
 /// `SegmentSum`: Sum of the rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn segment_sum(data: &Output, segment_ids: &Output) -> Output {
     data.graph().op("SegmentSum").input(data).input(segment_ids).output()
@@ -433,12 +462,14 @@ impl Default for SparseSegmentMeanOptions {
 }
 
 /// `SparseSegmentMean`: Mean of gathered rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_mean(data: &Output, indices: &Output, segment_ids: &Output) -> Output {
     sparse_segment_mean_with(data, indices, segment_ids, SparseSegmentMeanOptions::default())
 }
 
 /// [`sparse_segment_mean()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_mean_with(
     data: &Output,
@@ -456,6 +487,7 @@ pub fn sparse_segment_mean_with(
 }
 
 /// `SparseSegmentMeanGrad`: Gradient of SparseSegmentMean.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_mean_grad(
     grad: &Output,
@@ -475,6 +507,7 @@ pub fn sparse_segment_mean_grad(
 /// `SparseSegmentMeanGradV2`: Gradient of SparseSegmentMean, of the gathered rows only.
 ///
 /// Returns (`output`, `sorted_unique_indices`).
+#[inline]
 #[track_caller]
 pub fn sparse_segment_mean_grad_v2(
     grad: &Output,
@@ -508,6 +541,7 @@ impl Default for SparseSegmentMeanWithNumSegmentsOptions {
 
 /// `SparseSegmentMeanWithNumSegments`: Mean of gathered rows with the same id, for a number of
 /// segments.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_mean_with_num_segments(
     data: &Output,
@@ -525,6 +559,7 @@ pub fn sparse_segment_mean_with_num_segments(
 }
 
 /// [`sparse_segment_mean_with_num_segments()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_mean_with_num_segments_with(
     data: &Output,
@@ -558,12 +593,14 @@ impl Default for SparseSegmentSqrtNOptions {
 
 /// `SparseSegmentSqrtN`: Sum, divided by the root of their number, of gathered rows with the same
 /// id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sqrt_n(data: &Output, indices: &Output, segment_ids: &Output) -> Output {
     sparse_segment_sqrt_n_with(data, indices, segment_ids, SparseSegmentSqrtNOptions::default())
 }
 
 /// [`sparse_segment_sqrt_n()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sqrt_n_with(
     data: &Output,
@@ -581,6 +618,7 @@ pub fn sparse_segment_sqrt_n_with(
 }
 
 /// `SparseSegmentSqrtNGrad`: Gradient of SparseSegmentSqrtN.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sqrt_n_grad(
     grad: &Output,
@@ -600,6 +638,7 @@ pub fn sparse_segment_sqrt_n_grad(
 /// `SparseSegmentSqrtNGradV2`: Gradient of SparseSegmentSqrtN, of the gathered rows only.
 ///
 /// Returns (`output`, `sorted_unique_indices`).
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sqrt_n_grad_v2(
     grad: &Output,
@@ -633,6 +672,7 @@ impl Default for SparseSegmentSqrtNWithNumSegmentsOptions {
 
 /// `SparseSegmentSqrtNWithNumSegments`: Sum, divided by the root of their number, of gathered rows
 /// with the same id, for a number of segments.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sqrt_n_with_num_segments(
     data: &Output,
@@ -650,6 +690,7 @@ pub fn sparse_segment_sqrt_n_with_num_segments(
 }
 
 /// [`sparse_segment_sqrt_n_with_num_segments()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sqrt_n_with_num_segments_with(
     data: &Output,
@@ -682,12 +723,14 @@ impl Default for SparseSegmentSumOptions {
 }
 
 /// `SparseSegmentSum`: Sum of gathered rows with the same id; ids are sorted.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sum(data: &Output, indices: &Output, segment_ids: &Output) -> Output {
     sparse_segment_sum_with(data, indices, segment_ids, SparseSegmentSumOptions::default())
 }
 
 /// [`sparse_segment_sum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sum_with(
     data: &Output,
@@ -705,6 +748,7 @@ pub fn sparse_segment_sum_with(
 }
 
 /// `SparseSegmentSumGrad`: Gradient of SparseSegmentSum.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sum_grad(
     grad: &Output,
@@ -724,6 +768,7 @@ pub fn sparse_segment_sum_grad(
 /// `SparseSegmentSumGradV2`: Gradient of SparseSegmentSum, of the gathered rows only.
 ///
 /// Returns (`output`, `sorted_unique_indices`).
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sum_grad_v2(
     grad: &Output,
@@ -757,6 +802,7 @@ impl Default for SparseSegmentSumWithNumSegmentsOptions {
 
 /// `SparseSegmentSumWithNumSegments`: Sum of gathered rows with the same id, for a number of
 /// segments.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sum_with_num_segments(
     data: &Output,
@@ -774,6 +820,7 @@ pub fn sparse_segment_sum_with_num_segments(
 }
 
 /// [`sparse_segment_sum_with_num_segments()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_segment_sum_with_num_segments_with(
     data: &Output,
@@ -806,12 +853,14 @@ impl Default for SumOptions {
 }
 
 /// `Sum`: Sum over the given dimensions.
+#[inline]
 #[track_caller]
 pub fn sum(input: &Output, reduction_indices: &Output) -> Output {
     sum_with(input, reduction_indices, SumOptions::default())
 }
 
 /// [`sum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sum_with(input: &Output, reduction_indices: &Output, options: SumOptions) -> Output {
     input
@@ -824,6 +873,7 @@ pub fn sum_with(input: &Output, reduction_indices: &Output, options: SumOptions)
 }
 
 /// `UnsortedSegmentMax`: Largest of the rows with the same id; negative ids are left out.
+#[inline]
 #[track_caller]
 pub fn unsorted_segment_max(data: &Output, segment_ids: &Output, num_segments: &Output) -> Output {
     data.graph()
@@ -835,6 +885,7 @@ pub fn unsorted_segment_max(data: &Output, segment_ids: &Output, num_segments: &
 }
 
 /// `UnsortedSegmentMin`: Smallest of the rows with the same id; negative ids are left out.
+#[inline]
 #[track_caller]
 pub fn unsorted_segment_min(data: &Output, segment_ids: &Output, num_segments: &Output) -> Output {
     data.graph()
@@ -846,6 +897,7 @@ pub fn unsorted_segment_min(data: &Output, segment_ids: &Output, num_segments: &
 }
 
 /// `UnsortedSegmentProd`: Product of the rows with the same id; negative ids are left out.
+#[inline]
 #[track_caller]
 pub fn unsorted_segment_prod(data: &Output, segment_ids: &Output, num_segments: &Output) -> Output {
     data.graph()
@@ -857,6 +909,7 @@ pub fn unsorted_segment_prod(data: &Output, segment_ids: &Output, num_segments: 
 }
 
 /// `UnsortedSegmentSum`: Sum of the rows with the same id; negative ids are left out.
+#[inline]
 #[track_caller]
 pub fn unsorted_segment_sum(data: &Output, segment_ids: &Output, num_segments: &Output) -> Output {
     data.graph()

@@ -20,6 +20,7 @@ impl Default for AddManySparseToTensorsMapOptions<'_> {
 }
 
 /// `AddManySparseToTensorsMap`: Keeps the rows of a sparse tensor; gives their numbers.
+#[inline]
 #[track_caller]
 pub fn add_many_sparse_to_tensors_map(
     sparse_indices: &Output,
@@ -35,6 +36,7 @@ pub fn add_many_sparse_to_tensors_map(
 }
 
 /// [`add_many_sparse_to_tensors_map()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn add_many_sparse_to_tensors_map_with(
     sparse_indices: &Output,
@@ -69,6 +71,7 @@ impl Default for AddSparseToTensorsMapOptions<'_> {
 }
 
 /// `AddSparseToTensorsMap`: Keeps a sparse tensor; gives its number.
+#[inline]
 #[track_caller]
 pub fn add_sparse_to_tensors_map(
     sparse_indices: &Output,
@@ -84,6 +87,7 @@ pub fn add_sparse_to_tensors_map(
 }
 
 /// [`add_sparse_to_tensors_map()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn add_sparse_to_tensors_map_with(
     sparse_indices: &Output,
@@ -105,6 +109,7 @@ pub fn add_sparse_to_tensors_map_with(
 /// `CSRSparseMatrixComponents`: Row pointers, columns and values of a sparse matrix of a batch.
 ///
 /// Returns (`row_ptrs`, `col_inds`, `values`).
+#[inline]
 #[track_caller]
 pub fn csr_sparse_matrix_components(
     csr_sparse_matrix: &Output,
@@ -122,6 +127,7 @@ pub fn csr_sparse_matrix_components(
 }
 
 /// `CSRSparseMatrixToDense`: The dense form of a sparse matrix.
+#[inline]
 #[track_caller]
 pub fn csr_sparse_matrix_to_dense(sparse_input: &Output, type_: DType) -> Output {
     sparse_input
@@ -135,6 +141,7 @@ pub fn csr_sparse_matrix_to_dense(sparse_input: &Output, type_: DType) -> Output
 /// `CSRSparseMatrixToSparseTensor`: The sparse tensor of a sparse matrix by compressed rows.
 ///
 /// Returns (`indices`, `values`, `dense_shape`).
+#[inline]
 #[track_caller]
 pub fn csr_sparse_matrix_to_sparse_tensor(
     sparse_matrix: &Output,
@@ -167,6 +174,7 @@ impl Default for DenseCountSparseOutputOptions {
 /// `DenseCountSparseOutput`: How often each number occurs in a row.
 ///
 /// Returns (`output_indices`, `output_values`, `output_dense_shape`).
+#[inline]
 #[track_caller]
 pub fn dense_count_sparse_output(
     values: &Output,
@@ -182,6 +190,7 @@ pub fn dense_count_sparse_output(
 }
 
 /// [`dense_count_sparse_output()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dense_count_sparse_output_with(
     values: &Output,
@@ -203,6 +212,7 @@ pub fn dense_count_sparse_output_with(
 
 /// `DenseToCSRSparseMatrix`: A sparse matrix by compressed rows of the elements of a dense one at
 /// `indices`.
+#[inline]
 #[track_caller]
 pub fn dense_to_csr_sparse_matrix(dense_input: &Output, indices: &Output) -> Output {
     dense_input.graph().op("DenseToCSRSparseMatrix").input(dense_input).input(indices).output()
@@ -224,6 +234,7 @@ impl Default for DenseToDenseSetOperationOptions {
 /// `DenseToDenseSetOperation`: A set operation on each pair of rows.
 ///
 /// Returns (`result_indices`, `result_values`, `result_shape`).
+#[inline]
 #[track_caller]
 pub fn dense_to_dense_set_operation(
     set1: &Output,
@@ -239,6 +250,7 @@ pub fn dense_to_dense_set_operation(
 }
 
 /// [`dense_to_dense_set_operation()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dense_to_dense_set_operation_with(
     set1: &Output,
@@ -273,6 +285,7 @@ impl Default for DenseToSparseSetOperationOptions {
 /// `DenseToSparseSetOperation`: A set operation on each pair of rows, the second ones sparse.
 ///
 /// Returns (`result_indices`, `result_values`, `result_shape`).
+#[inline]
 #[track_caller]
 pub fn dense_to_sparse_set_operation(
     set1: &Output,
@@ -292,6 +305,7 @@ pub fn dense_to_sparse_set_operation(
 }
 
 /// [`dense_to_sparse_set_operation()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn dense_to_sparse_set_operation_with(
     set1: &Output,
@@ -317,6 +331,7 @@ pub fn dense_to_sparse_set_operation_with(
 /// `DeserializeManySparse`: A batch of sparse tensors from their records, put together.
 ///
 /// Returns (`sparse_indices`, `sparse_values`, `sparse_shape`).
+#[inline]
 #[track_caller]
 pub fn deserialize_many_sparse(
     serialized_sparse: &Output,
@@ -334,6 +349,7 @@ pub fn deserialize_many_sparse(
 /// `DeserializeSparse`: Sparse tensors from their records, put together.
 ///
 /// Returns (`sparse_indices`, `sparse_values`, `sparse_shape`).
+#[inline]
 #[track_caller]
 pub fn deserialize_sparse(serialized_sparse: &Output, dtype: DType) -> (Output, Output, Output) {
     let [sparse_indices, sparse_values, sparse_shape] = serialized_sparse
@@ -363,6 +379,7 @@ impl Default for RaggedCountSparseOutputOptions {
 /// `RaggedCountSparseOutput`: How often each number occurs in a row of a ragged tensor.
 ///
 /// Returns (`output_indices`, `output_values`, `output_dense_shape`).
+#[inline]
 #[track_caller]
 pub fn ragged_count_sparse_output(
     splits: &Output,
@@ -380,6 +397,7 @@ pub fn ragged_count_sparse_output(
 }
 
 /// [`ragged_count_sparse_output()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn ragged_count_sparse_output_with(
     splits: &Output,
@@ -404,6 +422,7 @@ pub fn ragged_count_sparse_output_with(
 /// `RaggedCross`: Every combination of the features of a row, of ragged, sparse and dense inputs.
 ///
 /// Returns (`output_values`, `output_row_splits`).
+#[inline]
 #[track_caller]
 pub fn ragged_cross(
     g: &Graph,
@@ -452,6 +471,7 @@ impl Default for SerializeManySparseOptions {
 }
 
 /// `SerializeManySparse`: The rows of a sparse tensor, each as three records.
+#[inline]
 #[track_caller]
 pub fn serialize_many_sparse(
     sparse_indices: &Output,
@@ -467,6 +487,7 @@ pub fn serialize_many_sparse(
 }
 
 /// [`serialize_many_sparse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn serialize_many_sparse_with(
     sparse_indices: &Output,
@@ -498,6 +519,7 @@ impl Default for SerializeSparseOptions {
 }
 
 /// `SerializeSparse`: A sparse tensor as three records.
+#[inline]
 #[track_caller]
 pub fn serialize_sparse(
     sparse_indices: &Output,
@@ -513,6 +535,7 @@ pub fn serialize_sparse(
 }
 
 /// [`serialize_sparse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn serialize_sparse_with(
     sparse_indices: &Output,
@@ -544,12 +567,14 @@ impl Default for SetSizeOptions {
 }
 
 /// `SetSize`: How many different values each sparse row has.
+#[inline]
 #[track_caller]
 pub fn set_size(set_indices: &Output, set_values: &Output, set_shape: &Output) -> Output {
     set_size_with(set_indices, set_values, set_shape, SetSizeOptions::default())
 }
 
 /// [`set_size()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn set_size_with(
     set_indices: &Output,
@@ -570,6 +595,7 @@ pub fn set_size_with(
 /// `SparseAdd`: The sum of two sparse tensors, without what is smaller than a threshold.
 ///
 /// Returns (`sum_indices`, `sum_values`, `sum_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_add(
     a_indices: &Output,
@@ -597,6 +623,7 @@ pub fn sparse_add(
 /// `SparseAddGrad`: The gradient of SparseAdd.
 ///
 /// Returns (`a_val_grad`, `b_val_grad`).
+#[inline]
 #[track_caller]
 pub fn sparse_add_grad(
     backprop_val_grad: &Output,
@@ -618,6 +645,7 @@ pub fn sparse_add_grad(
 /// `SparseConcat`: Sparse tensors one behind the other along a dimension.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_concat(
     g: &Graph,
@@ -654,6 +682,7 @@ impl Default for SparseCountSparseOutputOptions {
 /// `SparseCountSparseOutput`: How often each number occurs in a row of a sparse tensor.
 ///
 /// Returns (`output_indices`, `output_values`, `output_dense_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_count_sparse_output(
     indices: &Output,
@@ -673,6 +702,7 @@ pub fn sparse_count_sparse_output(
 }
 
 /// [`sparse_count_sparse_output()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_count_sparse_output_with(
     indices: &Output,
@@ -699,6 +729,7 @@ pub fn sparse_count_sparse_output_with(
 /// `SparseCross`: Every combination of the features of each row, as text or hashed.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_cross(
     g: &Graph,
@@ -730,6 +761,7 @@ pub fn sparse_cross(
 /// `SparseCrossHashed`: Every combination of the features of each row, hashed into buckets.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_cross_hashed(
     indices: &[Output],
@@ -757,6 +789,7 @@ pub fn sparse_cross_hashed(
 /// `SparseCrossV2`: Every combination of the features of each row, joined by a separator.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_cross_v2(
     indices: &[Output],
@@ -778,6 +811,7 @@ pub fn sparse_cross_v2(
 }
 
 /// `SparseDenseCwiseAdd`: The values of a sparse tensor plus a dense one at their places.
+#[inline]
 #[track_caller]
 pub fn sparse_dense_cwise_add(
     sp_indices: &Output,
@@ -796,6 +830,7 @@ pub fn sparse_dense_cwise_add(
 }
 
 /// `SparseDenseCwiseDiv`: The values of a sparse tensor by a dense one at their places.
+#[inline]
 #[track_caller]
 pub fn sparse_dense_cwise_div(
     sp_indices: &Output,
@@ -814,6 +849,7 @@ pub fn sparse_dense_cwise_div(
 }
 
 /// `SparseDenseCwiseMul`: The values of a sparse tensor times a dense one at their places.
+#[inline]
 #[track_caller]
 pub fn sparse_dense_cwise_mul(
     sp_indices: &Output,
@@ -846,6 +882,7 @@ pub struct SparseFillEmptyRowsOutputs {
 
 /// `SparseFillEmptyRows`: A sparse tensor with a default value in the first column of every empty
 /// row.
+#[inline]
 #[track_caller]
 pub fn sparse_fill_empty_rows(
     indices: &Output,
@@ -872,6 +909,7 @@ pub fn sparse_fill_empty_rows(
 /// `SparseFillEmptyRowsGrad`: The gradient of SparseFillEmptyRows.
 ///
 /// Returns (`d_values`, `d_default_value`).
+#[inline]
 #[track_caller]
 pub fn sparse_fill_empty_rows_grad(
     reverse_index_map: &Output,
@@ -917,12 +955,14 @@ impl Default for SparseMatrixMatMulOptions {
 }
 
 /// `SparseMatrixMatMul`: A sparse matrix times a dense one.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_mat_mul(a: &Output, b: &Output) -> Output {
     sparse_matrix_mat_mul_with(a, b, SparseMatrixMatMulOptions::default())
 }
 
 /// [`sparse_matrix_mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_mat_mul_with(
     a: &Output,
@@ -943,12 +983,14 @@ pub fn sparse_matrix_mat_mul_with(
 }
 
 /// `SparseMatrixNNZ`: How many entries a sparse matrix has.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_nnz(sparse_matrix: &Output) -> Output {
     sparse_matrix.graph().op("SparseMatrixNNZ").input(sparse_matrix).output()
 }
 
 /// `SparseMatrixOrderingAMD`: An order of rows in which a sparse Cholesky factor has few entries.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_ordering_amd(input: &Output) -> Output {
     input.graph().op("SparseMatrixOrderingAMD").input(input).output()
@@ -956,6 +998,7 @@ pub fn sparse_matrix_ordering_amd(input: &Output) -> Output {
 
 /// `SparseMatrixSparseCholesky`: The Cholesky factor of a sparse matrix with permuted rows and
 /// columns.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_sparse_cholesky(input: &Output, permutation: &Output, type_: DType) -> Output {
     input
@@ -992,12 +1035,14 @@ impl Default for SparseMatrixSparseMatMulOptions {
 }
 
 /// `SparseMatrixSparseMatMul`: A product of two sparse matrices.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_sparse_mat_mul(a: &Output, b: &Output, type_: DType) -> Output {
     sparse_matrix_sparse_mat_mul_with(a, b, type_, SparseMatrixSparseMatMulOptions::default())
 }
 
 /// [`sparse_matrix_sparse_mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_sparse_mat_mul_with(
     a: &Output,
@@ -1031,12 +1076,14 @@ impl Default for SparseMatrixTransposeOptions {
 }
 
 /// `SparseMatrixTranspose`: Exchanges the rows and columns of a sparse matrix.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_transpose(input: &Output, type_: DType) -> Output {
     sparse_matrix_transpose_with(input, type_, SparseMatrixTransposeOptions::default())
 }
 
 /// [`sparse_matrix_transpose()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_matrix_transpose_with(
     input: &Output,
@@ -1066,6 +1113,7 @@ impl Default for SparseReduceMaxOptions {
 }
 
 /// `SparseReduceMax`: The largest values of a sparse tensor over some dimensions.
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_max(
     input_indices: &Output,
@@ -1083,6 +1131,7 @@ pub fn sparse_reduce_max(
 }
 
 /// [`sparse_reduce_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_max_with(
     input_indices: &Output,
@@ -1118,6 +1167,7 @@ impl Default for SparseReduceMaxSparseOptions {
 /// `SparseReduceMaxSparse`: The largest values of a sparse tensor over some dimensions, sparse.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_max_sparse(
     input_indices: &Output,
@@ -1135,6 +1185,7 @@ pub fn sparse_reduce_max_sparse(
 }
 
 /// [`sparse_reduce_max_sparse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_max_sparse_with(
     input_indices: &Output,
@@ -1169,6 +1220,7 @@ impl Default for SparseReduceSumOptions {
 }
 
 /// `SparseReduceSum`: Sums of a sparse tensor over some dimensions.
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_sum(
     input_indices: &Output,
@@ -1186,6 +1238,7 @@ pub fn sparse_reduce_sum(
 }
 
 /// [`sparse_reduce_sum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_sum_with(
     input_indices: &Output,
@@ -1221,6 +1274,7 @@ impl Default for SparseReduceSumSparseOptions {
 /// `SparseReduceSumSparse`: Sums of a sparse tensor over some dimensions, sparse.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_sum_sparse(
     input_indices: &Output,
@@ -1238,6 +1292,7 @@ pub fn sparse_reduce_sum_sparse(
 }
 
 /// [`sparse_reduce_sum_sparse()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_reduce_sum_sparse_with(
     input_indices: &Output,
@@ -1261,6 +1316,7 @@ pub fn sparse_reduce_sum_sparse_with(
 /// `SparseReorder`: A sparse tensor with its values in the order of their places.
 ///
 /// Returns (`output_indices`, `output_values`).
+#[inline]
 #[track_caller]
 pub fn sparse_reorder(
     input_indices: &Output,
@@ -1280,6 +1336,7 @@ pub fn sparse_reorder(
 /// `SparseReshape`: The places of a sparse tensor in another shape.
 ///
 /// Returns (`output_indices`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_reshape(
     input_indices: &Output,
@@ -1299,6 +1356,7 @@ pub fn sparse_reshape(
 /// `SparseSlice`: A box of a sparse tensor.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_slice(
     indices: &Output,
@@ -1320,6 +1378,7 @@ pub fn sparse_slice(
 }
 
 /// `SparseSliceGrad`: The gradient of SparseSlice.
+#[inline]
 #[track_caller]
 pub fn sparse_slice_grad(
     backprop_val_grad: &Output,
@@ -1338,6 +1397,7 @@ pub fn sparse_slice_grad(
 }
 
 /// `SparseSoftmax`: Softmax over the last dimension of a sparse tensor, of the values there are.
+#[inline]
 #[track_caller]
 pub fn sparse_softmax(sp_indices: &Output, sp_values: &Output, sp_shape: &Output) -> Output {
     sp_indices
@@ -1352,6 +1412,7 @@ pub fn sparse_softmax(sp_indices: &Output, sp_values: &Output, sp_shape: &Output
 /// `SparseSparseMaximum`: The larger of two sparse tensors, place by place.
 ///
 /// Returns (`output_indices`, `output_values`).
+#[inline]
 #[track_caller]
 pub fn sparse_sparse_maximum(
     a_indices: &Output,
@@ -1377,6 +1438,7 @@ pub fn sparse_sparse_maximum(
 /// `SparseSparseMinimum`: The smaller of two sparse tensors, place by place.
 ///
 /// Returns (`output_indices`, `output_values`).
+#[inline]
 #[track_caller]
 pub fn sparse_sparse_minimum(
     a_indices: &Output,
@@ -1402,6 +1464,7 @@ pub fn sparse_sparse_minimum(
 /// `SparseSplit`: A sparse tensor cut into parts along a dimension.
 ///
 /// Returns (`output_indices`, `output_values`, `output_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_split(
     split_dim: &Output,
@@ -1426,6 +1489,7 @@ pub fn sparse_split(
 }
 
 /// `SparseTensorDenseAdd`: A dense tensor with a sparse one added.
+#[inline]
 #[track_caller]
 pub fn sparse_tensor_dense_add(
     a_indices: &Output,
@@ -1459,6 +1523,7 @@ impl Default for SparseTensorDenseMatMulOptions {
 }
 
 /// `SparseTensorDenseMatMul`: The product of a sparse matrix and a dense one.
+#[inline]
 #[track_caller]
 pub fn sparse_tensor_dense_mat_mul(
     a_indices: &Output,
@@ -1476,6 +1541,7 @@ pub fn sparse_tensor_dense_mat_mul(
 }
 
 /// [`sparse_tensor_dense_mat_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_tensor_dense_mat_mul_with(
     a_indices: &Output,
@@ -1497,6 +1563,7 @@ pub fn sparse_tensor_dense_mat_mul_with(
 }
 
 /// `SparseTensorToCSRSparseMatrix`: A sparse matrix by compressed rows, from a sparse tensor.
+#[inline]
 #[track_caller]
 pub fn sparse_tensor_to_csr_sparse_matrix(
     indices: &Output,
@@ -1526,6 +1593,7 @@ impl Default for SparseToDenseOptions {
 }
 
 /// `SparseToDense`: A dense tensor of a default value, with other values at some places.
+#[inline]
 #[track_caller]
 pub fn sparse_to_dense(
     sparse_indices: &Output,
@@ -1543,6 +1611,7 @@ pub fn sparse_to_dense(
 }
 
 /// [`sparse_to_dense()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_to_dense_with(
     sparse_indices: &Output,
@@ -1578,6 +1647,7 @@ impl Default for SparseToSparseSetOperationOptions {
 /// `SparseToSparseSetOperation`: A set operation on each pair of sparse rows.
 ///
 /// Returns (`result_indices`, `result_values`, `result_shape`).
+#[inline]
 #[track_caller]
 pub fn sparse_to_sparse_set_operation(
     set1_indices: &Output,
@@ -1601,6 +1671,7 @@ pub fn sparse_to_sparse_set_operation(
 }
 
 /// [`sparse_to_sparse_set_operation()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_to_sparse_set_operation_with(
     set1_indices: &Output,
@@ -1645,6 +1716,7 @@ impl Default for TakeManySparseFromTensorsMapOptions<'_> {
 /// `TakeManySparseFromTensorsMap`: The sparse tensors kept under these numbers, put together.
 ///
 /// Returns (`sparse_indices`, `sparse_values`, `sparse_shape`).
+#[inline]
 #[track_caller]
 pub fn take_many_sparse_from_tensors_map(
     sparse_handles: &Output,
@@ -1658,6 +1730,7 @@ pub fn take_many_sparse_from_tensors_map(
 }
 
 /// [`take_many_sparse_from_tensors_map()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn take_many_sparse_from_tensors_map_with(
     sparse_handles: &Output,

@@ -21,6 +21,7 @@ impl Default for ApplyAdaMaxOptions {
 }
 
 /// `ApplyAdaMax`: A step of AdaMax.
+#[inline]
 #[track_caller]
 pub fn apply_ada_max(
     var: &Output,
@@ -48,6 +49,7 @@ pub fn apply_ada_max(
 }
 
 /// [`apply_ada_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_ada_max_with(
     var: &Output,
@@ -90,6 +92,7 @@ impl Default for ApplyAdadeltaOptions {
 }
 
 /// `ApplyAdadelta`: A step of Adadelta.
+#[inline]
 #[track_caller]
 pub fn apply_adadelta(
     var: &Output,
@@ -113,6 +116,7 @@ pub fn apply_adadelta(
 }
 
 /// [`apply_adadelta()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_adadelta_with(
     var: &Output,
@@ -153,12 +157,14 @@ impl Default for ApplyAdagradOptions {
 }
 
 /// `ApplyAdagrad`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn apply_adagrad(var: &Output, accum: &Output, lr: &Output, grad: &Output) -> Output {
     apply_adagrad_with(var, accum, lr, grad, ApplyAdagradOptions::default())
 }
 
 /// [`apply_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_adagrad_with(
     var: &Output,
@@ -192,6 +198,7 @@ impl Default for ApplyAdagradDAOptions {
 }
 
 /// `ApplyAdagradDA`: A step of Adagrad with dual averaging.
+#[inline]
 #[track_caller]
 pub fn apply_adagrad_da(
     var: &Output,
@@ -217,6 +224,7 @@ pub fn apply_adagrad_da(
 }
 
 /// [`apply_adagrad_da()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_adagrad_da_with(
     var: &Output,
@@ -259,6 +267,7 @@ impl Default for ApplyAdagradV2Options {
 }
 
 /// `ApplyAdagradV2`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn apply_adagrad_v2(
     var: &Output,
@@ -271,6 +280,7 @@ pub fn apply_adagrad_v2(
 }
 
 /// [`apply_adagrad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_adagrad_v2_with(
     var: &Output,
@@ -308,6 +318,7 @@ impl Default for ApplyAdamOptions {
 }
 
 /// `ApplyAdam`: A step of Adam.
+#[inline]
 #[track_caller]
 pub fn apply_adam(
     var: &Output,
@@ -337,6 +348,7 @@ pub fn apply_adam(
 }
 
 /// [`apply_adam()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_adam_with(
     var: &Output,
@@ -382,6 +394,7 @@ impl Default for ApplyAddSignOptions {
 }
 
 /// `ApplyAddSign`: A step of AddSign.
+#[inline]
 #[track_caller]
 pub fn apply_add_sign(
     var: &Output,
@@ -396,6 +409,7 @@ pub fn apply_add_sign(
 }
 
 /// [`apply_add_sign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_add_sign_with(
     var: &Output,
@@ -434,6 +448,7 @@ impl Default for ApplyCenteredRMSPropOptions {
 }
 
 /// `ApplyCenteredRMSProp`: A step of RMSProp by the variance of the gradient.
+#[inline]
 #[track_caller]
 pub fn apply_centered_rms_prop(
     var: &Output,
@@ -461,6 +476,7 @@ pub fn apply_centered_rms_prop(
 }
 
 /// [`apply_centered_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_centered_rms_prop_with(
     var: &Output,
@@ -505,6 +521,7 @@ impl Default for ApplyFtrlOptions {
 }
 
 /// `ApplyFtrl`: A step of following the regularized leader.
+#[inline]
 #[track_caller]
 pub fn apply_ftrl(
     var: &Output,
@@ -520,6 +537,7 @@ pub fn apply_ftrl(
 }
 
 /// [`apply_ftrl()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_ftrl_with(
     var: &Output,
@@ -563,6 +581,7 @@ impl Default for ApplyFtrlV2Options {
 }
 
 /// `ApplyFtrlV2`: A step of following the regularized leader, with shrinkage.
+#[inline]
 #[track_caller]
 pub fn apply_ftrl_v2(
     var: &Output,
@@ -590,6 +609,7 @@ pub fn apply_ftrl_v2(
 }
 
 /// [`apply_ftrl_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_ftrl_v2_with(
     var: &Output,
@@ -633,12 +653,14 @@ impl Default for ApplyGradientDescentOptions {
 }
 
 /// `ApplyGradientDescent`: A step of gradient descent.
+#[inline]
 #[track_caller]
 pub fn apply_gradient_descent(var: &Output, alpha: &Output, delta: &Output) -> Output {
     apply_gradient_descent_with(var, alpha, delta, ApplyGradientDescentOptions::default())
 }
 
 /// [`apply_gradient_descent()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_gradient_descent_with(
     var: &Output,
@@ -671,6 +693,7 @@ impl Default for ApplyMomentumOptions {
 }
 
 /// `ApplyMomentum`: A step of gradient descent with momentum.
+#[inline]
 #[track_caller]
 pub fn apply_momentum(
     var: &Output,
@@ -683,6 +706,7 @@ pub fn apply_momentum(
 }
 
 /// [`apply_momentum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_momentum_with(
     var: &Output,
@@ -718,6 +742,7 @@ impl Default for ApplyPowerSignOptions {
 }
 
 /// `ApplyPowerSign`: A step of PowerSign.
+#[inline]
 #[track_caller]
 pub fn apply_power_sign(
     var: &Output,
@@ -741,6 +766,7 @@ pub fn apply_power_sign(
 }
 
 /// [`apply_power_sign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_power_sign_with(
     var: &Output,
@@ -779,6 +805,7 @@ impl Default for ApplyProximalAdagradOptions {
 }
 
 /// `ApplyProximalAdagrad`: A step of Adagrad that shrinks the variable by L1 and L2 norms.
+#[inline]
 #[track_caller]
 pub fn apply_proximal_adagrad(
     var: &Output,
@@ -800,6 +827,7 @@ pub fn apply_proximal_adagrad(
 }
 
 /// [`apply_proximal_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_proximal_adagrad_with(
     var: &Output,
@@ -837,6 +865,7 @@ impl Default for ApplyProximalGradientDescentOptions {
 
 /// `ApplyProximalGradientDescent`: A step of gradient descent that shrinks the variable by L1 and
 /// L2 norms.
+#[inline]
 #[track_caller]
 pub fn apply_proximal_gradient_descent(
     var: &Output,
@@ -856,6 +885,7 @@ pub fn apply_proximal_gradient_descent(
 }
 
 /// [`apply_proximal_gradient_descent()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_proximal_gradient_descent_with(
     var: &Output,
@@ -890,6 +920,7 @@ impl Default for ApplyRMSPropOptions {
 }
 
 /// `ApplyRMSProp`: A step of RMSProp.
+#[inline]
 #[track_caller]
 pub fn apply_rms_prop(
     var: &Output,
@@ -915,6 +946,7 @@ pub fn apply_rms_prop(
 }
 
 /// [`apply_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn apply_rms_prop_with(
     var: &Output,
@@ -957,12 +989,14 @@ impl Default for AssignOptions {
 }
 
 /// `Assign`: Replaces the value of a variable.
+#[inline]
 #[track_caller]
 pub fn assign(ref_: &Output, value: &Output) -> Output {
     assign_with(ref_, value, AssignOptions::default())
 }
 
 /// [`assign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn assign_with(ref_: &Output, value: &Output, options: AssignOptions) -> Output {
     ref_.graph()
@@ -988,12 +1022,14 @@ impl Default for AssignAddOptions {
 }
 
 /// `AssignAdd`: Adds to a variable.
+#[inline]
 #[track_caller]
 pub fn assign_add(ref_: &Output, value: &Output) -> Output {
     assign_add_with(ref_, value, AssignAddOptions::default())
 }
 
 /// [`assign_add()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn assign_add_with(ref_: &Output, value: &Output, options: AssignAddOptions) -> Output {
     ref_.graph()
@@ -1005,6 +1041,7 @@ pub fn assign_add_with(ref_: &Output, value: &Output, options: AssignAddOptions)
 }
 
 /// `AssignAddVariableOp`: Adds to a variable.
+#[inline]
 #[track_caller]
 pub fn assign_add_variable_op(resource: &Output, value: &Output) -> Operation {
     resource.graph().op("AssignAddVariableOp").input(resource).input(value).operation()
@@ -1024,12 +1061,14 @@ impl Default for AssignSubOptions {
 }
 
 /// `AssignSub`: Subtracts from a variable.
+#[inline]
 #[track_caller]
 pub fn assign_sub(ref_: &Output, value: &Output) -> Output {
     assign_sub_with(ref_, value, AssignSubOptions::default())
 }
 
 /// [`assign_sub()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn assign_sub_with(ref_: &Output, value: &Output, options: AssignSubOptions) -> Output {
     ref_.graph()
@@ -1041,6 +1080,7 @@ pub fn assign_sub_with(ref_: &Output, value: &Output, options: AssignSubOptions)
 }
 
 /// `AssignSubVariableOp`: Subtracts from a variable.
+#[inline]
 #[track_caller]
 pub fn assign_sub_variable_op(resource: &Output, value: &Output) -> Operation {
     resource.graph().op("AssignSubVariableOp").input(resource).input(value).operation()
@@ -1060,12 +1100,14 @@ impl Default for AssignVariableOpOptions {
 }
 
 /// `AssignVariableOp`: Gives a variable a value, and makes it if it is not there.
+#[inline]
 #[track_caller]
 pub fn assign_variable_op(resource: &Output, value: &Output) -> Operation {
     assign_variable_op_with(resource, value, AssignVariableOpOptions::default())
 }
 
 /// [`assign_variable_op()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn assign_variable_op_with(
     resource: &Output,
@@ -1083,12 +1125,14 @@ pub fn assign_variable_op_with(
 
 /// `CountUpTo`: The value of a scalar variable, which is one more then, as long as it is below a
 /// limit.
+#[inline]
 #[track_caller]
 pub fn count_up_to(ref_: &Output, limit: i64) -> Output {
     ref_.graph().op("CountUpTo").input(ref_).attr("limit", limit).output()
 }
 
 /// `DeleteSessionTensor`: Forgets the tensor that a handle names.
+#[inline]
 #[track_caller]
 pub fn delete_session_tensor(handle: &Output) -> Operation {
     handle.graph().op("DeleteSessionTensor").input(handle).operation()
@@ -1108,12 +1152,14 @@ impl Default for DestroyResourceOpOptions {
 }
 
 /// `DestroyResourceOp`: Deletes a resource.
+#[inline]
 #[track_caller]
 pub fn destroy_resource_op(resource: &Output) -> Operation {
     destroy_resource_op_with(resource, DestroyResourceOpOptions::default())
 }
 
 /// [`destroy_resource_op()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn destroy_resource_op_with(resource: &Output, options: DestroyResourceOpOptions) -> Operation {
     resource
@@ -1125,30 +1171,35 @@ pub fn destroy_resource_op_with(resource: &Output, options: DestroyResourceOpOpt
 }
 
 /// `DestroyTemporaryVariable`: The last value of a temporary variable, which is gone then.
+#[inline]
 #[track_caller]
 pub fn destroy_temporary_variable(ref_: &Output, var_name: &str) -> Output {
     ref_.graph().op("DestroyTemporaryVariable").input(ref_).attr("var_name", var_name).output()
 }
 
 /// `DisableCopyOnRead`: Nothing: reads never copy here.
+#[inline]
 #[track_caller]
 pub fn disable_copy_on_read(resource: &Output) -> Operation {
     resource.graph().op("DisableCopyOnRead").input(resource).operation()
 }
 
 /// `GetSessionHandle`: Keeps a tensor for later steps; the handle names it.
+#[inline]
 #[track_caller]
 pub fn get_session_handle(value: &Output) -> Output {
     value.graph().op("GetSessionHandle").input(value).output()
 }
 
 /// `GetSessionHandleV2`: Keeps a tensor for later steps; the handle names it.
+#[inline]
 #[track_caller]
 pub fn get_session_handle_v2(value: &Output) -> Output {
     value.graph().op("GetSessionHandleV2").input(value).output()
 }
 
 /// `GetSessionTensor`: The tensor that a handle names.
+#[inline]
 #[track_caller]
 pub fn get_session_tensor(handle: &Output, dtype: DType) -> Output {
     handle.graph().op("GetSessionTensor").input(handle).attr("dtype", dtype).output()
@@ -1156,18 +1207,21 @@ pub fn get_session_tensor(handle: &Output, dtype: DType) -> Output {
 
 /// `IsResourceHandleRefCounting`: Whether a handle keeps its resource alive: never here, since
 /// handles are names.
+#[inline]
 #[track_caller]
 pub fn is_resource_handle_ref_counting(handle: &Output) -> Output {
     handle.graph().op("IsResourceHandleRefCounting").input(handle).output()
 }
 
 /// `IsVariableInitialized`: Whether a variable has a value.
+#[inline]
 #[track_caller]
 pub fn is_variable_initialized(ref_: &Output) -> Output {
     ref_.graph().op("IsVariableInitialized").input(ref_).output()
 }
 
 /// `ReadVariableOp`: The value of a variable, which later updates do not change.
+#[inline]
 #[track_caller]
 pub fn read_variable_op(resource: &Output, dtype: DType) -> Output {
     resource.graph().op("ReadVariableOp").input(resource).attr("dtype", dtype).output()
@@ -1187,6 +1241,7 @@ impl Default for ResourceApplyAdaMaxOptions {
 }
 
 /// `ResourceApplyAdaMax`: A step of AdaMax.
+#[inline]
 #[track_caller]
 pub fn resource_apply_ada_max(
     var: &Output,
@@ -1214,6 +1269,7 @@ pub fn resource_apply_ada_max(
 }
 
 /// [`resource_apply_ada_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_ada_max_with(
     var: &Output,
@@ -1256,6 +1312,7 @@ impl Default for ResourceApplyAdadeltaOptions {
 }
 
 /// `ResourceApplyAdadelta`: A step of Adadelta.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adadelta(
     var: &Output,
@@ -1279,6 +1336,7 @@ pub fn resource_apply_adadelta(
 }
 
 /// [`resource_apply_adadelta()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adadelta_with(
     var: &Output,
@@ -1319,6 +1377,7 @@ impl Default for ResourceApplyAdagradOptions {
 }
 
 /// `ResourceApplyAdagrad`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adagrad(
     var: &Output,
@@ -1330,6 +1389,7 @@ pub fn resource_apply_adagrad(
 }
 
 /// [`resource_apply_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adagrad_with(
     var: &Output,
@@ -1363,6 +1423,7 @@ impl Default for ResourceApplyAdagradDAOptions {
 }
 
 /// `ResourceApplyAdagradDA`: A step of Adagrad with dual averaging.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adagrad_da(
     var: &Output,
@@ -1388,6 +1449,7 @@ pub fn resource_apply_adagrad_da(
 }
 
 /// [`resource_apply_adagrad_da()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adagrad_da_with(
     var: &Output,
@@ -1430,6 +1492,7 @@ impl Default for ResourceApplyAdagradV2Options {
 }
 
 /// `ResourceApplyAdagradV2`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adagrad_v2(
     var: &Output,
@@ -1449,6 +1512,7 @@ pub fn resource_apply_adagrad_v2(
 }
 
 /// [`resource_apply_adagrad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adagrad_v2_with(
     var: &Output,
@@ -1486,6 +1550,7 @@ impl Default for ResourceApplyAdamOptions {
 }
 
 /// `ResourceApplyAdam`: A step of Adam.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adam(
     var: &Output,
@@ -1515,6 +1580,7 @@ pub fn resource_apply_adam(
 }
 
 /// [`resource_apply_adam()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adam_with(
     var: &Output,
@@ -1560,6 +1626,7 @@ impl Default for ResourceApplyAdamWithAmsgradOptions {
 }
 
 /// `ResourceApplyAdamWithAmsgrad`: A step of Adam by the largest second moment there was.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adam_with_amsgrad(
     var: &Output,
@@ -1591,6 +1658,7 @@ pub fn resource_apply_adam_with_amsgrad(
 }
 
 /// [`resource_apply_adam_with_amsgrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_adam_with_amsgrad_with(
     var: &Output,
@@ -1637,6 +1705,7 @@ impl Default for ResourceApplyAddSignOptions {
 }
 
 /// `ResourceApplyAddSign`: A step of AddSign.
+#[inline]
 #[track_caller]
 pub fn resource_apply_add_sign(
     var: &Output,
@@ -1660,6 +1729,7 @@ pub fn resource_apply_add_sign(
 }
 
 /// [`resource_apply_add_sign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_add_sign_with(
     var: &Output,
@@ -1698,6 +1768,7 @@ impl Default for ResourceApplyCenteredRMSPropOptions {
 }
 
 /// `ResourceApplyCenteredRMSProp`: A step of RMSProp by the variance of the gradient.
+#[inline]
 #[track_caller]
 pub fn resource_apply_centered_rms_prop(
     var: &Output,
@@ -1725,6 +1796,7 @@ pub fn resource_apply_centered_rms_prop(
 }
 
 /// [`resource_apply_centered_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_centered_rms_prop_with(
     var: &Output,
@@ -1769,6 +1841,7 @@ impl Default for ResourceApplyFtrlOptions {
 }
 
 /// `ResourceApplyFtrl`: A step of following the regularized leader.
+#[inline]
 #[track_caller]
 pub fn resource_apply_ftrl(
     var: &Output,
@@ -1794,6 +1867,7 @@ pub fn resource_apply_ftrl(
 }
 
 /// [`resource_apply_ftrl()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_ftrl_with(
     var: &Output,
@@ -1837,6 +1911,7 @@ impl Default for ResourceApplyFtrlV2Options {
 }
 
 /// `ResourceApplyFtrlV2`: A step of following the regularized leader, with shrinkage.
+#[inline]
 #[track_caller]
 pub fn resource_apply_ftrl_v2(
     var: &Output,
@@ -1864,6 +1939,7 @@ pub fn resource_apply_ftrl_v2(
 }
 
 /// [`resource_apply_ftrl_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_ftrl_v2_with(
     var: &Output,
@@ -1907,6 +1983,7 @@ impl Default for ResourceApplyGradientDescentOptions {
 }
 
 /// `ResourceApplyGradientDescent`: A step of gradient descent.
+#[inline]
 #[track_caller]
 pub fn resource_apply_gradient_descent(var: &Output, alpha: &Output, delta: &Output) -> Operation {
     resource_apply_gradient_descent_with(
@@ -1918,6 +1995,7 @@ pub fn resource_apply_gradient_descent(var: &Output, alpha: &Output, delta: &Out
 }
 
 /// [`resource_apply_gradient_descent()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_gradient_descent_with(
     var: &Output,
@@ -1951,6 +2029,7 @@ impl Default for ResourceApplyKerasMomentumOptions {
 
 /// `ResourceApplyKerasMomentum`: A step of gradient descent with momentum, where the accumulator
 /// holds steps.
+#[inline]
 #[track_caller]
 pub fn resource_apply_keras_momentum(
     var: &Output,
@@ -1970,6 +2049,7 @@ pub fn resource_apply_keras_momentum(
 }
 
 /// [`resource_apply_keras_momentum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_keras_momentum_with(
     var: &Output,
@@ -2007,6 +2087,7 @@ impl Default for ResourceApplyMomentumOptions {
 }
 
 /// `ResourceApplyMomentum`: A step of gradient descent with momentum.
+#[inline]
 #[track_caller]
 pub fn resource_apply_momentum(
     var: &Output,
@@ -2026,6 +2107,7 @@ pub fn resource_apply_momentum(
 }
 
 /// [`resource_apply_momentum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_momentum_with(
     var: &Output,
@@ -2061,6 +2143,7 @@ impl Default for ResourceApplyPowerSignOptions {
 }
 
 /// `ResourceApplyPowerSign`: A step of PowerSign.
+#[inline]
 #[track_caller]
 pub fn resource_apply_power_sign(
     var: &Output,
@@ -2084,6 +2167,7 @@ pub fn resource_apply_power_sign(
 }
 
 /// [`resource_apply_power_sign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_power_sign_with(
     var: &Output,
@@ -2122,6 +2206,7 @@ impl Default for ResourceApplyProximalAdagradOptions {
 }
 
 /// `ResourceApplyProximalAdagrad`: A step of Adagrad that shrinks the variable by L1 and L2 norms.
+#[inline]
 #[track_caller]
 pub fn resource_apply_proximal_adagrad(
     var: &Output,
@@ -2143,6 +2228,7 @@ pub fn resource_apply_proximal_adagrad(
 }
 
 /// [`resource_apply_proximal_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_proximal_adagrad_with(
     var: &Output,
@@ -2180,6 +2266,7 @@ impl Default for ResourceApplyProximalGradientDescentOptions {
 
 /// `ResourceApplyProximalGradientDescent`: A step of gradient descent that shrinks the variable by
 /// L1 and L2 norms.
+#[inline]
 #[track_caller]
 pub fn resource_apply_proximal_gradient_descent(
     var: &Output,
@@ -2199,6 +2286,7 @@ pub fn resource_apply_proximal_gradient_descent(
 }
 
 /// [`resource_apply_proximal_gradient_descent()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_proximal_gradient_descent_with(
     var: &Output,
@@ -2233,6 +2321,7 @@ impl Default for ResourceApplyRMSPropOptions {
 }
 
 /// `ResourceApplyRMSProp`: A step of RMSProp.
+#[inline]
 #[track_caller]
 pub fn resource_apply_rms_prop(
     var: &Output,
@@ -2258,6 +2347,7 @@ pub fn resource_apply_rms_prop(
 }
 
 /// [`resource_apply_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_apply_rms_prop_with(
     var: &Output,
@@ -2286,6 +2376,7 @@ pub fn resource_apply_rms_prop_with(
 
 /// `ResourceCountUpTo`: The value of a scalar variable, which is one more then, as long as it is
 /// below a limit.
+#[inline]
 #[track_caller]
 pub fn resource_count_up_to(resource: &Output, limit: i64, t: DType) -> Output {
     resource
@@ -2313,12 +2404,14 @@ impl Default for ResourceGatherOptions {
 }
 
 /// `ResourceGather`: Rows of a variable.
+#[inline]
 #[track_caller]
 pub fn resource_gather(resource: &Output, indices: &Output, dtype: DType) -> Output {
     resource_gather_with(resource, indices, dtype, ResourceGatherOptions::default())
 }
 
 /// [`resource_gather()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_gather_with(
     resource: &Output,
@@ -2338,6 +2431,7 @@ pub fn resource_gather_with(
 }
 
 /// `ResourceGatherNd`: Slices of a variable.
+#[inline]
 #[track_caller]
 pub fn resource_gather_nd(resource: &Output, indices: &Output, dtype: DType) -> Output {
     resource
@@ -2350,6 +2444,7 @@ pub fn resource_gather_nd(resource: &Output, indices: &Output, dtype: DType) -> 
 }
 
 /// `ResourceScatterAdd`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_add(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2362,6 +2457,7 @@ pub fn resource_scatter_add(resource: &Output, indices: &Output, updates: &Outpu
 }
 
 /// `ResourceScatterDiv`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_div(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2374,6 +2470,7 @@ pub fn resource_scatter_div(resource: &Output, indices: &Output, updates: &Outpu
 }
 
 /// `ResourceScatterMax`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_max(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2386,6 +2483,7 @@ pub fn resource_scatter_max(resource: &Output, indices: &Output, updates: &Outpu
 }
 
 /// `ResourceScatterMin`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_min(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2398,6 +2496,7 @@ pub fn resource_scatter_min(resource: &Output, indices: &Output, updates: &Outpu
 }
 
 /// `ResourceScatterMul`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_mul(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2424,12 +2523,14 @@ impl Default for ResourceScatterNdAddOptions {
 
 /// `ResourceScatterNdAdd`: Combines slices of a variable with updates; tuples of indices name the
 /// slices.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_add(ref_: &Output, indices: &Output, updates: &Output) -> Operation {
     resource_scatter_nd_add_with(ref_, indices, updates, ResourceScatterNdAddOptions::default())
 }
 
 /// [`resource_scatter_nd_add()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_add_with(
     ref_: &Output,
@@ -2461,12 +2562,14 @@ impl Default for ResourceScatterNdMaxOptions {
 
 /// `ResourceScatterNdMax`: Combines slices of a variable with updates; tuples of indices name the
 /// slices.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_max(ref_: &Output, indices: &Output, updates: &Output) -> Operation {
     resource_scatter_nd_max_with(ref_, indices, updates, ResourceScatterNdMaxOptions::default())
 }
 
 /// [`resource_scatter_nd_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_max_with(
     ref_: &Output,
@@ -2498,12 +2601,14 @@ impl Default for ResourceScatterNdMinOptions {
 
 /// `ResourceScatterNdMin`: Combines slices of a variable with updates; tuples of indices name the
 /// slices.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_min(ref_: &Output, indices: &Output, updates: &Output) -> Operation {
     resource_scatter_nd_min_with(ref_, indices, updates, ResourceScatterNdMinOptions::default())
 }
 
 /// [`resource_scatter_nd_min()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_min_with(
     ref_: &Output,
@@ -2535,12 +2640,14 @@ impl Default for ResourceScatterNdSubOptions {
 
 /// `ResourceScatterNdSub`: Combines slices of a variable with updates; tuples of indices name the
 /// slices.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_sub(ref_: &Output, indices: &Output, updates: &Output) -> Operation {
     resource_scatter_nd_sub_with(ref_, indices, updates, ResourceScatterNdSubOptions::default())
 }
 
 /// [`resource_scatter_nd_sub()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_sub_with(
     ref_: &Output,
@@ -2572,6 +2679,7 @@ impl Default for ResourceScatterNdUpdateOptions {
 
 /// `ResourceScatterNdUpdate`: Combines slices of a variable with updates; tuples of indices name
 /// the slices.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_update(ref_: &Output, indices: &Output, updates: &Output) -> Operation {
     resource_scatter_nd_update_with(
@@ -2583,6 +2691,7 @@ pub fn resource_scatter_nd_update(ref_: &Output, indices: &Output, updates: &Out
 }
 
 /// [`resource_scatter_nd_update()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_nd_update_with(
     ref_: &Output,
@@ -2600,6 +2709,7 @@ pub fn resource_scatter_nd_update_with(
 }
 
 /// `ResourceScatterSub`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_sub(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2612,6 +2722,7 @@ pub fn resource_scatter_sub(resource: &Output, indices: &Output, updates: &Outpu
 }
 
 /// `ResourceScatterUpdate`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn resource_scatter_update(resource: &Output, indices: &Output, updates: &Output) -> Operation {
     resource
@@ -2637,6 +2748,7 @@ impl Default for ResourceSparseApplyAdadeltaOptions {
 }
 
 /// `ResourceSparseApplyAdadelta`: A step of Adadelta.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adadelta(
     var: &Output,
@@ -2662,6 +2774,7 @@ pub fn resource_sparse_apply_adadelta(
 }
 
 /// [`resource_sparse_apply_adadelta()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adadelta_with(
     var: &Output,
@@ -2704,6 +2817,7 @@ impl Default for ResourceSparseApplyAdagradOptions {
 }
 
 /// `ResourceSparseApplyAdagrad`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adagrad(
     var: &Output,
@@ -2723,6 +2837,7 @@ pub fn resource_sparse_apply_adagrad(
 }
 
 /// [`resource_sparse_apply_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_with(
     var: &Output,
@@ -2758,6 +2873,7 @@ impl Default for ResourceSparseApplyAdagradDAOptions {
 }
 
 /// `ResourceSparseApplyAdagradDA`: A step of Adagrad with dual averaging.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_da(
     var: &Output,
@@ -2785,6 +2901,7 @@ pub fn resource_sparse_apply_adagrad_da(
 }
 
 /// [`resource_sparse_apply_adagrad_da()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_da_with(
     var: &Output,
@@ -2829,6 +2946,7 @@ impl Default for ResourceSparseApplyAdagradV2Options {
 }
 
 /// `ResourceSparseApplyAdagradV2`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_v2(
     var: &Output,
@@ -2850,6 +2968,7 @@ pub fn resource_sparse_apply_adagrad_v2(
 }
 
 /// [`resource_sparse_apply_adagrad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_adagrad_v2_with(
     var: &Output,
@@ -2887,6 +3006,7 @@ impl Default for ResourceSparseApplyCenteredRMSPropOptions {
 }
 
 /// `ResourceSparseApplyCenteredRMSProp`: A step of RMSProp by the variance of the gradient.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_centered_rms_prop(
     var: &Output,
@@ -2916,6 +3036,7 @@ pub fn resource_sparse_apply_centered_rms_prop(
 }
 
 /// [`resource_sparse_apply_centered_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_centered_rms_prop_with(
     var: &Output,
@@ -2962,6 +3083,7 @@ impl Default for ResourceSparseApplyFtrlOptions {
 }
 
 /// `ResourceSparseApplyFtrl`: A step of following the regularized leader.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_ftrl(
     var: &Output,
@@ -2989,6 +3111,7 @@ pub fn resource_sparse_apply_ftrl(
 }
 
 /// [`resource_sparse_apply_ftrl()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_ftrl_with(
     var: &Output,
@@ -3034,6 +3157,7 @@ impl Default for ResourceSparseApplyFtrlV2Options {
 }
 
 /// `ResourceSparseApplyFtrlV2`: A step of following the regularized leader, with shrinkage.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_ftrl_v2(
     var: &Output,
@@ -3063,6 +3187,7 @@ pub fn resource_sparse_apply_ftrl_v2(
 }
 
 /// [`resource_sparse_apply_ftrl_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_ftrl_v2_with(
     var: &Output,
@@ -3111,6 +3236,7 @@ impl Default for ResourceSparseApplyKerasMomentumOptions {
 
 /// `ResourceSparseApplyKerasMomentum`: A step of gradient descent with momentum, where the
 /// accumulator holds steps.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_keras_momentum(
     var: &Output,
@@ -3132,6 +3258,7 @@ pub fn resource_sparse_apply_keras_momentum(
 }
 
 /// [`resource_sparse_apply_keras_momentum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_keras_momentum_with(
     var: &Output,
@@ -3171,6 +3298,7 @@ impl Default for ResourceSparseApplyMomentumOptions {
 }
 
 /// `ResourceSparseApplyMomentum`: A step of gradient descent with momentum.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_momentum(
     var: &Output,
@@ -3192,6 +3320,7 @@ pub fn resource_sparse_apply_momentum(
 }
 
 /// [`resource_sparse_apply_momentum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_momentum_with(
     var: &Output,
@@ -3230,6 +3359,7 @@ impl Default for ResourceSparseApplyProximalAdagradOptions {
 
 /// `ResourceSparseApplyProximalAdagrad`: A step of Adagrad that shrinks the variable by L1 and L2
 /// norms.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_proximal_adagrad(
     var: &Output,
@@ -3253,6 +3383,7 @@ pub fn resource_sparse_apply_proximal_adagrad(
 }
 
 /// [`resource_sparse_apply_proximal_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_proximal_adagrad_with(
     var: &Output,
@@ -3292,6 +3423,7 @@ impl Default for ResourceSparseApplyProximalGradientDescentOptions {
 
 /// `ResourceSparseApplyProximalGradientDescent`: A step of gradient descent that shrinks the
 /// variable by L1 and L2 norms.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_proximal_gradient_descent(
     var: &Output,
@@ -3313,6 +3445,7 @@ pub fn resource_sparse_apply_proximal_gradient_descent(
 }
 
 /// [`resource_sparse_apply_proximal_gradient_descent()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_proximal_gradient_descent_with(
     var: &Output,
@@ -3349,6 +3482,7 @@ impl Default for ResourceSparseApplyRMSPropOptions {
 }
 
 /// `ResourceSparseApplyRMSProp`: A step of RMSProp.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_rms_prop(
     var: &Output,
@@ -3376,6 +3510,7 @@ pub fn resource_sparse_apply_rms_prop(
 }
 
 /// [`resource_sparse_apply_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_sparse_apply_rms_prop_with(
     var: &Output,
@@ -3432,6 +3567,7 @@ impl Default for ResourceStridedSliceAssignOptions {
 }
 
 /// `ResourceStridedSliceAssign`: Assigns to a strided slice of a variable.
+#[inline]
 #[track_caller]
 pub fn resource_strided_slice_assign(
     ref_: &Output,
@@ -3451,6 +3587,7 @@ pub fn resource_strided_slice_assign(
 }
 
 /// [`resource_strided_slice_assign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn resource_strided_slice_assign_with(
     ref_: &Output,
@@ -3489,12 +3626,14 @@ impl Default for ScatterAddOptions {
 }
 
 /// `ScatterAdd`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_add(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_add_with(ref_, indices, updates, ScatterAddOptions::default())
 }
 
 /// [`scatter_add()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_add_with(
     ref_: &Output,
@@ -3525,12 +3664,14 @@ impl Default for ScatterDivOptions {
 }
 
 /// `ScatterDiv`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_div(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_div_with(ref_, indices, updates, ScatterDivOptions::default())
 }
 
 /// [`scatter_div()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_div_with(
     ref_: &Output,
@@ -3561,12 +3702,14 @@ impl Default for ScatterMaxOptions {
 }
 
 /// `ScatterMax`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_max(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_max_with(ref_, indices, updates, ScatterMaxOptions::default())
 }
 
 /// [`scatter_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_max_with(
     ref_: &Output,
@@ -3597,12 +3740,14 @@ impl Default for ScatterMinOptions {
 }
 
 /// `ScatterMin`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_min(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_min_with(ref_, indices, updates, ScatterMinOptions::default())
 }
 
 /// [`scatter_min()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_min_with(
     ref_: &Output,
@@ -3633,12 +3778,14 @@ impl Default for ScatterMulOptions {
 }
 
 /// `ScatterMul`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_mul(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_mul_with(ref_, indices, updates, ScatterMulOptions::default())
 }
 
 /// [`scatter_mul()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_mul_with(
     ref_: &Output,
@@ -3669,12 +3816,14 @@ impl Default for ScatterNdAddOptions {
 }
 
 /// `ScatterNdAdd`: Combines slices of a variable with updates; tuples of indices name the slices.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_add(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_nd_add_with(ref_, indices, updates, ScatterNdAddOptions::default())
 }
 
 /// [`scatter_nd_add()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_add_with(
     ref_: &Output,
@@ -3705,12 +3854,14 @@ impl Default for ScatterNdMaxOptions {
 }
 
 /// `ScatterNdMax`: Combines slices of a variable with updates; tuples of indices name the slices.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_max(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_nd_max_with(ref_, indices, updates, ScatterNdMaxOptions::default())
 }
 
 /// [`scatter_nd_max()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_max_with(
     ref_: &Output,
@@ -3741,12 +3892,14 @@ impl Default for ScatterNdMinOptions {
 }
 
 /// `ScatterNdMin`: Combines slices of a variable with updates; tuples of indices name the slices.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_min(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_nd_min_with(ref_, indices, updates, ScatterNdMinOptions::default())
 }
 
 /// [`scatter_nd_min()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_min_with(
     ref_: &Output,
@@ -3777,12 +3930,14 @@ impl Default for ScatterNdSubOptions {
 }
 
 /// `ScatterNdSub`: Combines slices of a variable with updates; tuples of indices name the slices.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_sub(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_nd_sub_with(ref_, indices, updates, ScatterNdSubOptions::default())
 }
 
 /// [`scatter_nd_sub()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_sub_with(
     ref_: &Output,
@@ -3814,12 +3969,14 @@ impl Default for ScatterNdUpdateOptions {
 
 /// `ScatterNdUpdate`: Combines slices of a variable with updates; tuples of indices name the
 /// slices.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_update(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_nd_update_with(ref_, indices, updates, ScatterNdUpdateOptions::default())
 }
 
 /// [`scatter_nd_update()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_nd_update_with(
     ref_: &Output,
@@ -3850,12 +4007,14 @@ impl Default for ScatterSubOptions {
 }
 
 /// `ScatterSub`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_sub(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_sub_with(ref_, indices, updates, ScatterSubOptions::default())
 }
 
 /// [`scatter_sub()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_sub_with(
     ref_: &Output,
@@ -3886,12 +4045,14 @@ impl Default for ScatterUpdateOptions {
 }
 
 /// `ScatterUpdate`: Combines rows of a variable with updates; indices name the rows.
+#[inline]
 #[track_caller]
 pub fn scatter_update(ref_: &Output, indices: &Output, updates: &Output) -> Output {
     scatter_update_with(ref_, indices, updates, ScatterUpdateOptions::default())
 }
 
 /// [`scatter_update()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn scatter_update_with(
     ref_: &Output,
@@ -3922,6 +4083,7 @@ impl Default for SparseApplyAdadeltaOptions {
 }
 
 /// `SparseApplyAdadelta`: A step of Adadelta.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adadelta(
     var: &Output,
@@ -3947,6 +4109,7 @@ pub fn sparse_apply_adadelta(
 }
 
 /// [`sparse_apply_adadelta()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adadelta_with(
     var: &Output,
@@ -3989,6 +4152,7 @@ impl Default for SparseApplyAdagradOptions {
 }
 
 /// `SparseApplyAdagrad`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adagrad(
     var: &Output,
@@ -4001,6 +4165,7 @@ pub fn sparse_apply_adagrad(
 }
 
 /// [`sparse_apply_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adagrad_with(
     var: &Output,
@@ -4036,6 +4201,7 @@ impl Default for SparseApplyAdagradDAOptions {
 }
 
 /// `SparseApplyAdagradDA`: A step of Adagrad with dual averaging.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adagrad_da(
     var: &Output,
@@ -4063,6 +4229,7 @@ pub fn sparse_apply_adagrad_da(
 }
 
 /// [`sparse_apply_adagrad_da()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adagrad_da_with(
     var: &Output,
@@ -4107,6 +4274,7 @@ impl Default for SparseApplyAdagradV2Options {
 }
 
 /// `SparseApplyAdagradV2`: A step of Adagrad.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adagrad_v2(
     var: &Output,
@@ -4128,6 +4296,7 @@ pub fn sparse_apply_adagrad_v2(
 }
 
 /// [`sparse_apply_adagrad_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_adagrad_v2_with(
     var: &Output,
@@ -4165,6 +4334,7 @@ impl Default for SparseApplyCenteredRMSPropOptions {
 }
 
 /// `SparseApplyCenteredRMSProp`: A step of RMSProp by the variance of the gradient.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_centered_rms_prop(
     var: &Output,
@@ -4194,6 +4364,7 @@ pub fn sparse_apply_centered_rms_prop(
 }
 
 /// [`sparse_apply_centered_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_centered_rms_prop_with(
     var: &Output,
@@ -4240,6 +4411,7 @@ impl Default for SparseApplyFtrlOptions {
 }
 
 /// `SparseApplyFtrl`: A step of following the regularized leader.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_ftrl(
     var: &Output,
@@ -4267,6 +4439,7 @@ pub fn sparse_apply_ftrl(
 }
 
 /// [`sparse_apply_ftrl()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_ftrl_with(
     var: &Output,
@@ -4312,6 +4485,7 @@ impl Default for SparseApplyFtrlV2Options {
 }
 
 /// `SparseApplyFtrlV2`: A step of following the regularized leader, with shrinkage.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_ftrl_v2(
     var: &Output,
@@ -4341,6 +4515,7 @@ pub fn sparse_apply_ftrl_v2(
 }
 
 /// [`sparse_apply_ftrl_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_ftrl_v2_with(
     var: &Output,
@@ -4388,6 +4563,7 @@ impl Default for SparseApplyMomentumOptions {
 }
 
 /// `SparseApplyMomentum`: A step of gradient descent with momentum.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_momentum(
     var: &Output,
@@ -4409,6 +4585,7 @@ pub fn sparse_apply_momentum(
 }
 
 /// [`sparse_apply_momentum()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_momentum_with(
     var: &Output,
@@ -4446,6 +4623,7 @@ impl Default for SparseApplyProximalAdagradOptions {
 }
 
 /// `SparseApplyProximalAdagrad`: A step of Adagrad that shrinks the variable by L1 and L2 norms.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_proximal_adagrad(
     var: &Output,
@@ -4469,6 +4647,7 @@ pub fn sparse_apply_proximal_adagrad(
 }
 
 /// [`sparse_apply_proximal_adagrad()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_proximal_adagrad_with(
     var: &Output,
@@ -4508,6 +4687,7 @@ impl Default for SparseApplyProximalGradientDescentOptions {
 
 /// `SparseApplyProximalGradientDescent`: A step of gradient descent that shrinks the variable by L1
 /// and L2 norms.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_proximal_gradient_descent(
     var: &Output,
@@ -4529,6 +4709,7 @@ pub fn sparse_apply_proximal_gradient_descent(
 }
 
 /// [`sparse_apply_proximal_gradient_descent()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_proximal_gradient_descent_with(
     var: &Output,
@@ -4565,6 +4746,7 @@ impl Default for SparseApplyRMSPropOptions {
 }
 
 /// `SparseApplyRMSProp`: A step of RMSProp.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_rms_prop(
     var: &Output,
@@ -4592,6 +4774,7 @@ pub fn sparse_apply_rms_prop(
 }
 
 /// [`sparse_apply_rms_prop()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn sparse_apply_rms_prop_with(
     var: &Output,
@@ -4648,6 +4831,7 @@ impl Default for StridedSliceAssignOptions {
 }
 
 /// `StridedSliceAssign`: Assigns to a strided slice of a variable.
+#[inline]
 #[track_caller]
 pub fn strided_slice_assign(
     ref_: &Output,
@@ -4667,6 +4851,7 @@ pub fn strided_slice_assign(
 }
 
 /// [`strided_slice_assign()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn strided_slice_assign_with(
     ref_: &Output,
@@ -4706,12 +4891,14 @@ impl Default for TemporaryVariableOptions<'_> {
 
 /// `TemporaryVariable`: A reference to a variable that lasts until it is destroyed, or the step
 /// ends.
+#[inline]
 #[track_caller]
 pub fn temporary_variable(g: &Graph, shape: &PartialShape, dtype: DType) -> Output {
     temporary_variable_with(g, shape, dtype, TemporaryVariableOptions::default())
 }
 
 /// [`temporary_variable()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn temporary_variable_with(
     g: &Graph,
@@ -4746,12 +4933,14 @@ impl Default for VarHandleOpOptions<'_> {
 }
 
 /// `VarHandleOp`: A handle to a variable.
+#[inline]
 #[track_caller]
 pub fn var_handle_op(g: &Graph, dtype: DType, shape: &PartialShape) -> Output {
     var_handle_op_with(g, dtype, shape, VarHandleOpOptions::default())
 }
 
 /// [`var_handle_op()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn var_handle_op_with(
     g: &Graph,
@@ -4770,6 +4959,7 @@ pub fn var_handle_op_with(
 }
 
 /// `VarIsInitializedOp`: Whether a variable is there and has a value.
+#[inline]
 #[track_caller]
 pub fn var_is_initialized_op(resource: &Output) -> Output {
     resource.graph().op("VarIsInitializedOp").input(resource).output()
@@ -4791,12 +4981,14 @@ impl Default for VariableOpOptions<'_> {
 }
 
 /// `Variable`: A reference to a variable that outlives the step.
+#[inline]
 #[track_caller]
 pub fn variable(g: &Graph, shape: &PartialShape, dtype: DType) -> Output {
     variable_with(g, shape, dtype, VariableOpOptions::default())
 }
 
 /// [`variable()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn variable_with(
     g: &Graph,
@@ -4826,12 +5018,14 @@ impl Default for VariableShapeOptions {
 }
 
 /// `VariableShape`: The shape of a variable's value.
+#[inline]
 #[track_caller]
 pub fn variable_shape(input: &Output) -> Output {
     variable_shape_with(input, VariableShapeOptions::default())
 }
 
 /// [`variable_shape()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn variable_shape_with(input: &Output, options: VariableShapeOptions) -> Output {
     input.graph().op("VariableShape").input(input).attr("out_type", options.out_type).output()
@@ -4853,12 +5047,14 @@ impl Default for VariableV2Options<'_> {
 }
 
 /// `VariableV2`: A reference to a variable that outlives the step.
+#[inline]
 #[track_caller]
 pub fn variable_v2(g: &Graph, shape: &PartialShape, dtype: DType) -> Output {
     variable_v2_with(g, shape, dtype, VariableV2Options::default())
 }
 
 /// [`variable_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn variable_v2_with(
     g: &Graph,

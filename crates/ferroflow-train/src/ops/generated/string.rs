@@ -27,12 +27,14 @@ impl Default for AsStringOptions<'_> {
 }
 
 /// `AsString`: Numbers and booleans spelled out.
+#[inline]
 #[track_caller]
 pub fn as_string(input: &Output) -> Output {
     as_string_with(input, AsStringOptions::default())
 }
 
 /// [`as_string()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn as_string_with(input: &Output, options: AsStringOptions<'_>) -> Output {
     input
@@ -48,6 +50,7 @@ pub fn as_string_with(input: &Output, options: AsStringOptions<'_>) -> Output {
 }
 
 /// `DecodeBase64`: What web-safe base64 strings stand for.
+#[inline]
 #[track_caller]
 pub fn decode_base64(input: &Output) -> Output {
     input.graph().op("DecodeBase64").input(input).output()
@@ -67,12 +70,14 @@ impl Default for DecodeCompressedOptions<'_> {
 }
 
 /// `DecodeCompressed`: What compressed strings hold.
+#[inline]
 #[track_caller]
 pub fn decode_compressed(bytes: &Output) -> Output {
     decode_compressed_with(bytes, DecodeCompressedOptions::default())
 }
 
 /// [`decode_compressed()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_compressed_with(bytes: &Output, options: DecodeCompressedOptions<'_>) -> Output {
     bytes
@@ -97,12 +102,14 @@ impl Default for DecodePaddedRawOptions {
 }
 
 /// `DecodePaddedRaw`: The bytes of strings as numbers, cut or filled with zeros to one length.
+#[inline]
 #[track_caller]
 pub fn decode_padded_raw(input_bytes: &Output, fixed_length: &Output, out_type: DType) -> Output {
     decode_padded_raw_with(input_bytes, fixed_length, out_type, DecodePaddedRawOptions::default())
 }
 
 /// [`decode_padded_raw()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_padded_raw_with(
     input_bytes: &Output,
@@ -134,12 +141,14 @@ impl Default for DecodeRawOptions {
 }
 
 /// `DecodeRaw`: The bytes of strings, all of one length, as numbers.
+#[inline]
 #[track_caller]
 pub fn decode_raw(bytes: &Output, out_type: DType) -> Output {
     decode_raw_with(bytes, out_type, DecodeRawOptions::default())
 }
 
 /// [`decode_raw()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn decode_raw_with(bytes: &Output, out_type: DType, options: DecodeRawOptions) -> Output {
     bytes
@@ -165,18 +174,21 @@ impl Default for EncodeBase64Options {
 }
 
 /// `EncodeBase64`: Strings in web-safe base64.
+#[inline]
 #[track_caller]
 pub fn encode_base64(input: &Output) -> Output {
     encode_base64_with(input, EncodeBase64Options::default())
 }
 
 /// [`encode_base64()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn encode_base64_with(input: &Output, options: EncodeBase64Options) -> Output {
     input.graph().op("EncodeBase64").input(input).attr("pad", options.pad).output()
 }
 
 /// `Fingerprint`: A fingerprint for each row of data.
+#[inline]
 #[track_caller]
 pub fn fingerprint(data: &Output, method: &Output) -> Output {
     data.graph().op("Fingerprint").input(data).input(method).output()
@@ -198,12 +210,14 @@ impl Default for ReduceJoinOptions<'_> {
 }
 
 /// `ReduceJoin`: Strings joined over some dimensions.
+#[inline]
 #[track_caller]
 pub fn reduce_join(inputs: &Output, reduction_indices: &Output) -> Output {
     reduce_join_with(inputs, reduction_indices, ReduceJoinOptions::default())
 }
 
 /// [`reduce_join()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn reduce_join_with(
     inputs: &Output,
@@ -221,6 +235,7 @@ pub fn reduce_join_with(
 }
 
 /// `RegexFullMatch`: Whether a pattern matches the whole of each string.
+#[inline]
 #[track_caller]
 pub fn regex_full_match(input: &Output, pattern: &Output) -> Output {
     input.graph().op("RegexFullMatch").input(input).input(pattern).output()
@@ -240,12 +255,14 @@ impl Default for RegexReplaceOptions {
 }
 
 /// `RegexReplace`: Matches of a pattern replaced.
+#[inline]
 #[track_caller]
 pub fn regex_replace(input: &Output, pattern: &Output, rewrite: &Output) -> Output {
     regex_replace_with(input, pattern, rewrite, RegexReplaceOptions::default())
 }
 
 /// [`regex_replace()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn regex_replace_with(
     input: &Output,
@@ -264,6 +281,7 @@ pub fn regex_replace_with(
 }
 
 /// `StaticRegexFullMatch`: Whether a pattern matches the whole of each string.
+#[inline]
 #[track_caller]
 pub fn static_regex_full_match(input: &Output, pattern: &str) -> Output {
     input.graph().op("StaticRegexFullMatch").input(input).attr("pattern", pattern).output()
@@ -283,12 +301,14 @@ impl Default for StaticRegexReplaceOptions {
 }
 
 /// `StaticRegexReplace`: Matches of a pattern replaced.
+#[inline]
 #[track_caller]
 pub fn static_regex_replace(input: &Output, pattern: &str, rewrite: &str) -> Output {
     static_regex_replace_with(input, pattern, rewrite, StaticRegexReplaceOptions::default())
 }
 
 /// [`static_regex_replace()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn static_regex_replace_with(
     input: &Output,
@@ -324,12 +344,14 @@ impl Default for StringFormatOptions<'_> {
 }
 
 /// `StringFormat`: A template with its placeholders replaced by tensors.
+#[inline]
 #[track_caller]
 pub fn string_format(g: &Graph, inputs: &[Output]) -> Output {
     string_format_with(g, inputs, StringFormatOptions::default())
 }
 
 /// [`string_format()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_format_with(
     g: &Graph,
@@ -358,12 +380,14 @@ impl Default for StringJoinOptions<'_> {
 }
 
 /// `StringJoin`: Strings of all inputs joined, place by place.
+#[inline]
 #[track_caller]
 pub fn string_join(g: &Graph, inputs: &[Output]) -> Output {
     string_join_with(g, inputs, StringJoinOptions::default())
 }
 
 /// [`string_join()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_join_with(g: &Graph, inputs: &[Output], options: StringJoinOptions<'_>) -> Output {
     g.op("StringJoin").list(inputs).attr("separator", options.separator).output()
@@ -383,12 +407,14 @@ impl Default for StringLengthOptions<'_> {
 }
 
 /// `StringLength`: How long each string is, in bytes or characters.
+#[inline]
 #[track_caller]
 pub fn string_length(input: &Output) -> Output {
     string_length_with(input, StringLengthOptions::default())
 }
 
 /// [`string_length()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_length_with(input: &Output, options: StringLengthOptions<'_>) -> Output {
     input.graph().op("StringLength").input(input).attr("unit", options.unit).output()
@@ -408,12 +434,14 @@ impl Default for StringLowerOptions<'_> {
 }
 
 /// `StringLower`: Upper-case letters made lower-case.
+#[inline]
 #[track_caller]
 pub fn string_lower(input: &Output) -> Output {
     string_lower_with(input, StringLowerOptions::default())
 }
 
 /// [`string_lower()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_lower_with(input: &Output, options: StringLowerOptions<'_>) -> Output {
     input.graph().op("StringLower").input(input).attr("encoding", options.encoding).output()
@@ -422,6 +450,7 @@ pub fn string_lower_with(input: &Output, options: StringLowerOptions<'_>) -> Out
 /// `StringNGrams`: Sequences of neighbouring words, joined.
 ///
 /// Returns (`ngrams`, `ngrams_splits`).
+#[inline]
 #[track_caller]
 pub fn string_n_grams(
     data: &Output,
@@ -464,12 +493,14 @@ impl Default for StringSplitOptions {
 /// `StringSplit`: Pieces of strings between any of the delimiting bytes.
 ///
 /// Returns (`indices`, `values`, `shape`).
+#[inline]
 #[track_caller]
 pub fn string_split(input: &Output, delimiter: &Output) -> (Output, Output, Output) {
     string_split_with(input, delimiter, StringSplitOptions::default())
 }
 
 /// [`string_split()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_split_with(
     input: &Output,
@@ -502,12 +533,14 @@ impl Default for StringSplitV2Options {
 /// `StringSplitV2`: Pieces of strings between separators, as Python splits.
 ///
 /// Returns (`indices`, `values`, `shape`).
+#[inline]
 #[track_caller]
 pub fn string_split_v2(input: &Output, sep: &Output) -> (Output, Output, Output) {
     string_split_v2_with(input, sep, StringSplitV2Options::default())
 }
 
 /// [`string_split_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_split_v2_with(
     input: &Output,
@@ -525,12 +558,14 @@ pub fn string_split_v2_with(
 }
 
 /// `StringStrip`: Strings without the white space around them.
+#[inline]
 #[track_caller]
 pub fn string_strip(input: &Output) -> Output {
     input.graph().op("StringStrip").input(input).output()
 }
 
 /// `StringToHashBucket`: Each string's bucket, by TensorFlow's first hash.
+#[inline]
 #[track_caller]
 pub fn string_to_hash_bucket(string_tensor: &Output, num_buckets: i64) -> Output {
     string_tensor
@@ -542,6 +577,7 @@ pub fn string_to_hash_bucket(string_tensor: &Output, num_buckets: i64) -> Output
 }
 
 /// `StringToHashBucketFast`: Each string's bucket, by FarmHash.
+#[inline]
 #[track_caller]
 pub fn string_to_hash_bucket_fast(input: &Output, num_buckets: i64) -> Output {
     input
@@ -553,6 +589,7 @@ pub fn string_to_hash_bucket_fast(input: &Output, num_buckets: i64) -> Output {
 }
 
 /// `StringToHashBucketStrong`: Each string's bucket, by a hash with a key.
+#[inline]
 #[track_caller]
 pub fn string_to_hash_bucket_strong(input: &Output, num_buckets: i64, key: &[i64]) -> Output {
     input
@@ -578,12 +615,14 @@ impl Default for StringToNumberOptions {
 }
 
 /// `StringToNumber`: The numbers that strings spell.
+#[inline]
 #[track_caller]
 pub fn string_to_number(string_tensor: &Output) -> Output {
     string_to_number_with(string_tensor, StringToNumberOptions::default())
 }
 
 /// [`string_to_number()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_to_number_with(string_tensor: &Output, options: StringToNumberOptions) -> Output {
     string_tensor
@@ -608,12 +647,14 @@ impl Default for StringUpperOptions<'_> {
 }
 
 /// `StringUpper`: Lower-case letters made upper-case.
+#[inline]
 #[track_caller]
 pub fn string_upper(input: &Output) -> Output {
     string_upper_with(input, StringUpperOptions::default())
 }
 
 /// [`string_upper()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn string_upper_with(input: &Output, options: StringUpperOptions<'_>) -> Output {
     input.graph().op("StringUpper").input(input).attr("encoding", options.encoding).output()
@@ -633,12 +674,14 @@ impl Default for SubstrOptions<'_> {
 }
 
 /// `Substr`: Parts of strings, from `pos` and `len` long.
+#[inline]
 #[track_caller]
 pub fn substr(input: &Output, pos: &Output, len: &Output) -> Output {
     substr_with(input, pos, len, SubstrOptions::default())
 }
 
 /// [`substr()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn substr_with(
     input: &Output,
@@ -683,12 +726,14 @@ impl Default for UnicodeDecodeOptions<'_> {
 /// `UnicodeDecode`: The code points of text.
 ///
 /// Returns (`row_splits`, `char_values`).
+#[inline]
 #[track_caller]
 pub fn unicode_decode(input: &Output, input_encoding: &str) -> (Output, Output) {
     unicode_decode_with(input, input_encoding, UnicodeDecodeOptions::default())
 }
 
 /// [`unicode_decode()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unicode_decode_with(
     input: &Output,
@@ -735,6 +780,7 @@ impl Default for UnicodeDecodeWithOffsetsOptions<'_> {
 /// `UnicodeDecodeWithOffsets`: The code points of text, and where each begins.
 ///
 /// Returns (`row_splits`, `char_values`, `char_to_byte_starts`).
+#[inline]
 #[track_caller]
 pub fn unicode_decode_with_offsets(
     input: &Output,
@@ -748,6 +794,7 @@ pub fn unicode_decode_with_offsets(
 }
 
 /// [`unicode_decode_with_offsets()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unicode_decode_with_offsets_with(
     input: &Output,
@@ -783,6 +830,7 @@ impl Default for UnicodeEncodeOptions<'_> {
 }
 
 /// `UnicodeEncode`: Text of these code points.
+#[inline]
 #[track_caller]
 pub fn unicode_encode(
     input_values: &Output,
@@ -798,6 +846,7 @@ pub fn unicode_encode(
 }
 
 /// [`unicode_encode()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unicode_encode_with(
     input_values: &Output,
@@ -817,6 +866,7 @@ pub fn unicode_encode_with(
 }
 
 /// `UnicodeScript`: The scripts of code points, numbered as in ICU.
+#[inline]
 #[track_caller]
 pub fn unicode_script(input: &Output) -> Output {
     input.graph().op("UnicodeScript").input(input).output()
@@ -844,6 +894,7 @@ impl Default for UnicodeTranscodeOptions<'_> {
 }
 
 /// `UnicodeTranscode`: Text in another encoding.
+#[inline]
 #[track_caller]
 pub fn unicode_transcode(input: &Output, input_encoding: &str, output_encoding: &str) -> Output {
     unicode_transcode_with(
@@ -855,6 +906,7 @@ pub fn unicode_transcode(input: &Output, input_encoding: &str, output_encoding: 
 }
 
 /// [`unicode_transcode()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unicode_transcode_with(
     input: &Output,
@@ -888,6 +940,7 @@ impl Default for UnsortedSegmentJoinOptions<'_> {
 }
 
 /// `UnsortedSegmentJoin`: Strings of each segment joined.
+#[inline]
 #[track_caller]
 pub fn unsorted_segment_join(
     inputs: &Output,
@@ -903,6 +956,7 @@ pub fn unsorted_segment_join(
 }
 
 /// [`unsorted_segment_join()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn unsorted_segment_join_with(
     inputs: &Output,

@@ -7,6 +7,7 @@ use ferroflow_core::DType;
 use ferroflow_core::PartialShape;
 
 /// `AnonymousHashTable`: A table that is filled once.
+#[inline]
 #[track_caller]
 pub fn anonymous_hash_table(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     g.op("AnonymousHashTable")
@@ -37,6 +38,7 @@ impl Default for AnonymousMutableDenseHashTableOptions {
 }
 
 /// `AnonymousMutableDenseHashTable`: A table whose keys and values may be tensors.
+#[inline]
 #[track_caller]
 pub fn anonymous_mutable_dense_hash_table(
     empty_key: &Output,
@@ -52,6 +54,7 @@ pub fn anonymous_mutable_dense_hash_table(
 }
 
 /// [`anonymous_mutable_dense_hash_table()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn anonymous_mutable_dense_hash_table_with(
     empty_key: &Output,
@@ -72,6 +75,7 @@ pub fn anonymous_mutable_dense_hash_table_with(
 }
 
 /// `AnonymousMutableHashTable`: A table that may change.
+#[inline]
 #[track_caller]
 pub fn anonymous_mutable_hash_table(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     g.op("AnonymousMutableHashTable")
@@ -94,6 +98,7 @@ impl Default for AnonymousMutableHashTableOfTensorsOptions {
 }
 
 /// `AnonymousMutableHashTableOfTensors`: A table whose values are vectors.
+#[inline]
 #[track_caller]
 pub fn anonymous_mutable_hash_table_of_tensors(
     g: &Graph,
@@ -109,6 +114,7 @@ pub fn anonymous_mutable_hash_table_of_tensors(
 }
 
 /// [`anonymous_mutable_hash_table_of_tensors()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn anonymous_mutable_hash_table_of_tensors_with(
     g: &Graph,
@@ -141,12 +147,14 @@ impl Default for HashTableOptions<'_> {
 }
 
 /// `HashTable`: A table that is filled once.
+#[inline]
 #[track_caller]
 pub fn hash_table(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     hash_table_with(g, key_dtype, value_dtype, HashTableOptions::default())
 }
 
 /// [`hash_table()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn hash_table_with(
     g: &Graph,
@@ -181,12 +189,14 @@ impl Default for HashTableV2Options<'_> {
 }
 
 /// `HashTableV2`: A table that is filled once.
+#[inline]
 #[track_caller]
 pub fn hash_table_v2(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     hash_table_v2_with(g, key_dtype, value_dtype, HashTableV2Options::default())
 }
 
 /// [`hash_table_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn hash_table_v2_with(
     g: &Graph,
@@ -204,6 +214,7 @@ pub fn hash_table_v2_with(
 }
 
 /// `InitializeTable`: Fills a table, which can be done once.
+#[inline]
 #[track_caller]
 pub fn initialize_table(table_handle: &Output, keys: &Output, values: &Output) -> Operation {
     table_handle
@@ -233,6 +244,7 @@ impl Default for InitializeTableFromTextFileOptions<'_> {
 }
 
 /// `InitializeTableFromTextFile`: Fills a table from a text file.
+#[inline]
 #[track_caller]
 pub fn initialize_table_from_text_file(
     table_handle: &Output,
@@ -250,6 +262,7 @@ pub fn initialize_table_from_text_file(
 }
 
 /// [`initialize_table_from_text_file()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn initialize_table_from_text_file_with(
     table_handle: &Output,
@@ -289,6 +302,7 @@ impl Default for InitializeTableFromTextFileV2Options<'_> {
 }
 
 /// `InitializeTableFromTextFileV2`: Fills a table from a text file.
+#[inline]
 #[track_caller]
 pub fn initialize_table_from_text_file_v2(
     table_handle: &Output,
@@ -306,6 +320,7 @@ pub fn initialize_table_from_text_file_v2(
 }
 
 /// [`initialize_table_from_text_file_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn initialize_table_from_text_file_v2_with(
     table_handle: &Output,
@@ -328,6 +343,7 @@ pub fn initialize_table_from_text_file_v2_with(
 }
 
 /// `InitializeTableV2`: Fills a table, which can be done once.
+#[inline]
 #[track_caller]
 pub fn initialize_table_v2(table_handle: &Output, keys: &Output, values: &Output) -> Operation {
     table_handle
@@ -342,6 +358,7 @@ pub fn initialize_table_v2(table_handle: &Output, keys: &Output, values: &Output
 /// `LookupTableExport`: All keys and their values.
 ///
 /// Returns (`keys`, `values`).
+#[inline]
 #[track_caller]
 pub fn lookup_table_export(
     table_handle: &Output,
@@ -361,6 +378,7 @@ pub fn lookup_table_export(
 /// `LookupTableExportV2`: All keys and their values.
 ///
 /// Returns (`keys`, `values`).
+#[inline]
 #[track_caller]
 pub fn lookup_table_export_v2(
     table_handle: &Output,
@@ -378,6 +396,7 @@ pub fn lookup_table_export_v2(
 }
 
 /// `LookupTableFind`: The values of keys, a default for those not there.
+#[inline]
 #[track_caller]
 pub fn lookup_table_find(table_handle: &Output, keys: &Output, default_value: &Output) -> Output {
     table_handle
@@ -390,6 +409,7 @@ pub fn lookup_table_find(table_handle: &Output, keys: &Output, default_value: &O
 }
 
 /// `LookupTableFindV2`: The values of keys, a default for those not there.
+#[inline]
 #[track_caller]
 pub fn lookup_table_find_v2(
     table_handle: &Output,
@@ -406,6 +426,7 @@ pub fn lookup_table_find_v2(
 }
 
 /// `LookupTableImport`: Replaces all entries.
+#[inline]
 #[track_caller]
 pub fn lookup_table_import(table_handle: &Output, keys: &Output, values: &Output) -> Operation {
     table_handle
@@ -418,6 +439,7 @@ pub fn lookup_table_import(table_handle: &Output, keys: &Output, values: &Output
 }
 
 /// `LookupTableImportV2`: Replaces all entries.
+#[inline]
 #[track_caller]
 pub fn lookup_table_import_v2(table_handle: &Output, keys: &Output, values: &Output) -> Operation {
     table_handle
@@ -430,6 +452,7 @@ pub fn lookup_table_import_v2(table_handle: &Output, keys: &Output, values: &Out
 }
 
 /// `LookupTableInsert`: Adds or replaces entries.
+#[inline]
 #[track_caller]
 pub fn lookup_table_insert(table_handle: &Output, keys: &Output, values: &Output) -> Operation {
     table_handle
@@ -442,6 +465,7 @@ pub fn lookup_table_insert(table_handle: &Output, keys: &Output, values: &Output
 }
 
 /// `LookupTableInsertV2`: Adds or replaces entries.
+#[inline]
 #[track_caller]
 pub fn lookup_table_insert_v2(table_handle: &Output, keys: &Output, values: &Output) -> Operation {
     table_handle
@@ -454,18 +478,21 @@ pub fn lookup_table_insert_v2(table_handle: &Output, keys: &Output, values: &Out
 }
 
 /// `LookupTableRemoveV2`: Removes entries.
+#[inline]
 #[track_caller]
 pub fn lookup_table_remove_v2(table_handle: &Output, keys: &Output) -> Operation {
     table_handle.graph().op("LookupTableRemoveV2").input(table_handle).input(keys).operation()
 }
 
 /// `LookupTableSize`: How many entries a table has.
+#[inline]
 #[track_caller]
 pub fn lookup_table_size(table_handle: &Output) -> Output {
     table_handle.graph().op("LookupTableSize").input(table_handle).output()
 }
 
 /// `LookupTableSizeV2`: How many entries a table has.
+#[inline]
 #[track_caller]
 pub fn lookup_table_size_v2(table_handle: &Output) -> Output {
     table_handle.graph().op("LookupTableSizeV2").input(table_handle).output()
@@ -502,12 +529,14 @@ impl Default for MutableDenseHashTableOptions<'_> {
 }
 
 /// `MutableDenseHashTable`: A table whose keys and values may be tensors.
+#[inline]
 #[track_caller]
 pub fn mutable_dense_hash_table(empty_key: &Output, value_dtype: DType) -> Output {
     mutable_dense_hash_table_with(empty_key, value_dtype, MutableDenseHashTableOptions::default())
 }
 
 /// [`mutable_dense_hash_table()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutable_dense_hash_table_with(
     empty_key: &Output,
@@ -559,6 +588,7 @@ impl Default for MutableDenseHashTableV2Options<'_> {
 }
 
 /// `MutableDenseHashTableV2`: A table whose keys and values may be tensors.
+#[inline]
 #[track_caller]
 pub fn mutable_dense_hash_table_v2(
     empty_key: &Output,
@@ -574,6 +604,7 @@ pub fn mutable_dense_hash_table_v2(
 }
 
 /// [`mutable_dense_hash_table_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutable_dense_hash_table_v2_with(
     empty_key: &Output,
@@ -614,12 +645,14 @@ impl Default for MutableHashTableOptions<'_> {
 }
 
 /// `MutableHashTable`: A table that may change.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     mutable_hash_table_with(g, key_dtype, value_dtype, MutableHashTableOptions::default())
 }
 
 /// [`mutable_hash_table()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_with(
     g: &Graph,
@@ -661,6 +694,7 @@ impl Default for MutableHashTableOfTensorsOptions<'_> {
 }
 
 /// `MutableHashTableOfTensors`: A table whose values are vectors.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_of_tensors(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     mutable_hash_table_of_tensors_with(
@@ -672,6 +706,7 @@ pub fn mutable_hash_table_of_tensors(g: &Graph, key_dtype: DType, value_dtype: D
 }
 
 /// [`mutable_hash_table_of_tensors()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_of_tensors_with(
     g: &Graph,
@@ -714,6 +749,7 @@ impl Default for MutableHashTableOfTensorsV2Options<'_> {
 }
 
 /// `MutableHashTableOfTensorsV2`: A table whose values are vectors.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_of_tensors_v2(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     mutable_hash_table_of_tensors_v2_with(
@@ -725,6 +761,7 @@ pub fn mutable_hash_table_of_tensors_v2(g: &Graph, key_dtype: DType, value_dtype
 }
 
 /// [`mutable_hash_table_of_tensors_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_of_tensors_v2_with(
     g: &Graph,
@@ -760,12 +797,14 @@ impl Default for MutableHashTableV2Options<'_> {
 }
 
 /// `MutableHashTableV2`: A table that may change.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_v2(g: &Graph, key_dtype: DType, value_dtype: DType) -> Output {
     mutable_hash_table_v2_with(g, key_dtype, value_dtype, MutableHashTableV2Options::default())
 }
 
 /// [`mutable_hash_table_v2()`] with other attributes.
+#[inline]
 #[track_caller]
 pub fn mutable_hash_table_v2_with(
     g: &Graph,
