@@ -89,6 +89,30 @@ CASES = {
     "an unknown dtype": (TypeError, lambda: tf.as_dtype("foo")),
 }
 
+# Mistakes whose messages have these parts, as TensorFlow's have.
+MESSAGES = {
+    "branches of other structures": ("type=list str=[1, 2]", lambda: tf.cond(tf.placeholder(tf.bool, []), lambda: [1, 2], lambda: 1)),
+    "constants that are not equal": ("Condition x == y did not hold element-wise:", lambda: tf.assert_equal(1, 2)),
+    "a wrong rank": ("^Tensor ones:0 must have rank 2.  Received rank 1, shape (2,)", lambda: tf.assert_rank(tf.ones([2]), 2)),
+    "a text among numbers": ("could not convert string to float: 'a'", lambda: _session_run(_fed(tf.float32, None, [["a", "b"]]))),
+    "an unfit constant": ("Too many elements provided. Takes at most 2, but got 3.", lambda: tf.get_variable(
+        "a", [2], initializer=tf.constant_initializer([1, 2, 3]))),
+    "an input of too low a rank": ("expected min_ndim=4, found ndim=2", lambda: tf.layers.conv2d(tf.ones([2, 3]), 3, 3)),
+    "an unknown padding": ("The `padding` argument must be", lambda: tf.layers.conv2d(tf.ones([1, 4, 4, 1]), 3, 3, padding="x")),
+    "strides with dilations": ("`strides > 1` not supported", lambda: tf.layers.conv2d(
+        tf.ones([1, 4, 4, 1]), 3, 3, strides=2, dilation_rate=2)),
+    "whole numbers in a dense layer": ("can only be built with a floating-point dtype", lambda: tf.layers.dense(tf.constant([[1, 2]]), 2)),
+    "a pooling without strides": ("max_pooling2d() missing 1 required positional argument", lambda: tf.layers.max_pooling2d(
+        tf.ones([1, 4, 4, 1]), 2)),
+    "a crop that is too large": ("height must be >= target + offset.", lambda: tf.image.crop_to_bounding_box(
+        tf.ones([2, 2, 3]), 0, 0, 9, 1)),
+    "an image of one dimension": ("must be at least three-dimensional", lambda: tf.image.flip_left_right(tf.ones([3]))),
+    "a missing element of a graph": ("Requested return tensor 'b:0' not found in graph def", lambda: tf.import_graph_def(
+        tf.GraphDef(), return_elements=["b:0"])),
+    "a tensor of another graph": ("must be from the same graph as", lambda: _other_graph() + tf.constant(1)),
+    "a session that is missing": ("Cannot evaluate tensor using `eval()`: No default session", lambda: tf.constant(1).eval()),
+}
+
 
 class ErrorCaseTest(unittest.TestCase):
     def test_each_mistake_has_its_exception(self):
@@ -96,6 +120,14 @@ class ErrorCaseTest(unittest.TestCase):
             with self.subTest(name), tf.Graph().as_default():
                 with self.assertRaises(kind):
                     make()
+
+    def test_messages_have_the_parts_that_tensorflows_have(self):
+        for name, (part, make) in MESSAGES.items():
+            with self.subTest(name), tf.Graph().as_default():
+                with self.assertRaises(Exception) as caught:
+                    make()
+                text = str(caught.exception)
+                self.assertTrue(text.startswith(part[1:]) if part[0] == "^" else part in text, text)
 
     def test_threads_get_their_own_errors(self):
         x = tf.placeholder(tf.int32, [])

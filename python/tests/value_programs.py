@@ -279,3 +279,56 @@ def recurrent_loops_that_a_function_drives(tf, x):
 def python_functions_of_eager_tensors(tf, x):
     return [tf.py_function(lambda a: a.numpy() * 2, [x(3)], tf.float32), tf.py_function(lambda a, b: a + b, [x(3), x(3)], tf.float32),
             tf.strings.format("a {} b {}", (tf.constant([1, 2]), tf.constant(3)))]
+
+
+def _weighted(tf, y):
+    """A sum in which each element counts differently."""
+    if y.dtype.is_complex:
+        return _weighted(tf, tf.real(y)) + _weighted(tf, 2 * tf.imag(y))
+    return tf.reduce_sum(y * tf.reshape(tf.cast(tf.range(1, tf.size(y) + 1), y.dtype), tf.shape(y)))
+
+
+@program
+def gradients_of_spectra(tf, x):
+    v, m, tall = x(6, low=0.2), x(2, 4, low=0.2), x(3, 2, low=0.2)
+    spectra = [(v, tf.spectral.rfft(v)), (m, tf.spectral.rfft2d(m)), (tall, tf.spectral.rfft2d(tall)),
+               (v, tf.spectral.irfft(tf.complex(v, v * v))), (m, tf.spectral.irfft2d(tf.complex(m, m * m)))]
+    odd = v[:5]
+    spectra += [(odd, tf.spectral.rfft(odd)), (odd, tf.spectral.irfft(tf.complex(odd, odd * odd), [9]))]
+    return [tf.gradients(_weighted(tf, y), a)[0] for a, y in spectra]
+
+
+@program
+def gradients_of_singular_values(tf, x):
+    square, wide, tall = x(3, 3, low=0.2), x(2, 3, low=0.2), x(3, 2, low=0.2)
+    results = [(wide, tf.svd(wide, compute_uv=False)), (square, tf.svd(square)[0])]
+    for a in (square, tall):
+        _, u, v = tf.svd(a)
+        # Signs of singular vectors are free.
+        results += [(a, tf.abs(u)), (a, tf.abs(v))]
+    return [tf.gradients(_weighted(tf, y), a)[0] for a, y in results]
+
+
+@program
+def gradients_of_special_functions(tf, x):
+    v = x(6, low=0.2)
+    special = tf.math.special
+    names = ("j0", "j1", "k0", "k0e", "k1", "k1e", "y0", "y1")
+    functions = [getattr(special, "bessel_" + n) for n in names] + [getattr(tf.math, "bessel_" + n) for n in ("i0", "i0e", "i1", "i1e")]
+    functions += [special.dawsn, special.expint, special.fresnel_cos, special.fresnel_sin, special.spence]
+    return [tf.gradients(_weighted(tf, f(v)), v)[0] for f in functions]
+
+
+@program
+def gradients_of_patches_and_rounding(tf, x):
+    v, image = x(6, low=0.2), x(1, 3, 4, 3)
+    m = tf.reshape(v, [2, 3])
+    results = [(image, tf.extract_image_patches(image, [1, 2, 2, 1], [1, 1, 2, 1], [1, 1, 1, 1], "SAME")),
+               (v, tf.fake_quant_with_min_max_args(v, 0.0, 1.0)), (v, tf.fake_quant_with_min_max_vars(v, 0.1, 0.9)),
+               (v, tf.fake_quant_with_min_max_vars_per_channel(m, [0.0, 0.0, 0.0], [1.0, 1.0, 0.5])),
+               (v, tf.tensor_scatter_nd_max(v, [[0], [2]], [v[1], 0.05])),
+               (v, (tf.SparseTensor([[0, 1], [1, 2]], v[:2], [2, 3]) * m).values),
+               (v, (tf.SparseTensor([[0, 1], [1, 2]], v[:2], [2, 3]) / v[3:]).values),
+               # Nothing flows back through these.
+               (v, tf.py_func(lambda a: a * 2, [v], tf.float32) + v), (v, tf.random_shuffle(v, seed=1) + v)]
+    return [tf.gradients(_weighted(tf, y), a)[0] for a, y in results]

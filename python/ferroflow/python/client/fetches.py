@@ -123,7 +123,7 @@ class FetchHandler:
             return lambda values: None
         if element in self._fed:
             fed = self._fed[element]
-            return lambda values: fed[()] if isinstance(fed, np.ndarray) and not fed.ndim else fed
+            return lambda values: fed
         at = self._positions.get(element)
         if at is None:
             at = self._positions[element] = len(self.tensors)
@@ -212,9 +212,7 @@ def feed_value(tensor, value):
     else:
         try:
             array = np.asarray(value, dtype=wanted)
-        except (TypeError, ValueError) as e:
-            if isinstance(e, ValueError) and _is_ragged(value):
-                raise ValueError(f"setting an array element with a sequence: the value for {tensor.name!r} is not rectangular") from None
+        except (TypeError, ValueError):
             raise
     dims = tensor._dims
     if dims is not None:

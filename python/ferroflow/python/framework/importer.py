@@ -82,5 +82,6 @@ def _elements(graph, scope, names):
         try:
             found.append(graph.as_graph_element(full))
         except (KeyError, ValueError):
-            raise ValueError(f"Requested return_element {name!r} not found in graph_def.") from None
+            kind = "tensor" if ":" in name else "operation"
+            raise ValueError(f"Requested return {kind} {name!r} not found in graph def") from None
     return found

@@ -495,7 +495,7 @@ class Graph(_ferroflow.GraphCore):
 
     def get_operation_by_name(self, name):
         if not isinstance(name, str):
-            raise TypeError(f"Operation names are strings (or similar), not {type(name)}.")
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
 
     def get_tensor_by_name(self, name):
@@ -1246,12 +1246,12 @@ def uid():
 
 
 def _run_using_default_session(operation, feed_dict, graph, session=None):
-    session = _session_for(session, graph, "run operation")
+    session = _session_for(session, graph, "execute operation using `run()`")
     session.run(operation, feed_dict)
 
 
 def _eval_using_default_session(tensors, feed_dict, graph, session=None):
-    session = _session_for(session, graph, "evaluate tensor")
+    session = _session_for(session, graph, "evaluate tensor using `eval()`")
     return session.run(tensors, feed_dict)
 
 
@@ -1260,7 +1260,7 @@ def _session_for(session, graph, what):
         session = get_default_session()
         if session is None:
             raise ValueError(
-                f"Cannot {what} using the session: No default session is registered. Use `with sess.as_default()` or "
+                f"Cannot {what}: No default session is registered. Use `with sess.as_default()` or "
                 "pass an explicit session to `eval(session=sess)` or `run(session=sess)`"
             )
         if session.graph is not graph:

@@ -59,6 +59,22 @@ class SparseTensor:
 
     __repr__ = __str__
 
+    def _with_dense(self, op_type, other, name):
+        from ferroflow.python.ops import gen_ops
+
+        with ops.name_scope(None, name, [self.indices, self.values, self.dense_shape, other]) as scope:
+            other = ops.convert_to_tensor(other, dtype=self.dtype.base_dtype, name="y")
+            values = getattr(gen_ops, op_type)(self.indices, self.values, self.dense_shape, other, name=scope)
+            return SparseTensor(self.indices, values, self.dense_shape)
+
+    def __mul__(self, other):
+        return self._with_dense("SparseDenseCwiseMul", other, "mul")
+
+    def __truediv__(self, other):
+        return self._with_dense("SparseDenseCwiseDiv", other, "truediv")
+
+    __div__ = __truediv__
+
     @staticmethod
     def _override_operator(operator, func):
         setattr(SparseTensor, operator, func)

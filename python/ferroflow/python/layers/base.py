@@ -1,7 +1,10 @@
 """The base of `tf.layers`: variables in a scope of their own."""
 
+import copy
+
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
+from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import variable_scope
 from ferroflow.python.util.api import export
 
@@ -14,6 +17,28 @@ def _snake(name):
             text += "_"
         text += c.lower()
     return text
+
+
+def called(name):
+    """Names a function that is made for a class, for messages."""
+    def mark(function):
+        function.__name__ = function.__qualname__ = name
+        return function
+    return mark
+
+
+def activation_of(value):
+    """An activation function, which may be given by its name."""
+    if not isinstance(value, str):
+        return value
+    import ferroflow.compat.v1 as api
+
+    if value == "linear":
+        return None
+    found = getattr(api.nn, value, None)
+    if found is None:
+        raise ValueError("Unknown activation function: '%s'" % value)
+    return found
 
 
 @export("layers.Layer")
@@ -62,6 +87,9 @@ class Layer:
     # The rank that inputs must have, and the smallest one.
     _ndim = _min_ndim = None
 
+    # The size that the last dimension must have, once the layer has variables.
+    _last_axis = None
+
     def _check_rank(self, inputs):
         """Fails if the input has a rank that the layer cannot take."""
         shape = getattr(inputs, "get_shape", lambda: None)()
@@ -76,6 +104,9 @@ class Layer:
         if wanted:
             raise ValueError('Input 0 of layer "%s" is incompatible with the layer: expected %s, found ndim=%d. '
                              "Full shape received: %s" % (self.name, wanted, rank, shape))
+        if self._last_axis is not None and shape.as_list()[-1] not in (None, self._last_axis):
+            raise ValueError('Input 0 of layer "%s" is incompatible with the layer: expected axis -1 of input shape to '
+                             "have value %d, but received input with shape %s" % (self.name, self._last_axis, shape))
 
     def build(self, input_shape):
         self.built = True
@@ -97,6 +128,8 @@ class Layer:
     def __call__(self, inputs, *args, **kwargs):
         self._open_scope(kwargs.pop("scope", None) or self._given_name)
         reuse = self.built or self._reuse
+        if not hasattr(inputs, "get_shape") and not isinstance(inputs, (list, tuple, dict)):
+            inputs = ops.convert_to_tensor(inputs)
         self._check_rank(inputs)
         with variable_scope.variable_scope(self._scope, reuse=reuse,
                                            auxiliary_name_scope=False) as scope:
@@ -157,6 +190,14 @@ class Layer:
         return var
 
     add_variable = add_weight
+
+    def compute_output_shape(self, input_shape):
+        """The static shape of what the layer makes of an input of this shape."""
+        probe = copy.copy(self)
+        probe.built, probe._scope, probe._reuse = False, None, None
+        probe._trainable_weights, probe._non_trainable_weights, probe._updates, probe._losses = [], [], [], []
+        with ops.Graph().as_default():
+            return probe(array_ops.placeholder(self._dtype or dtypes.float32, input_shape)).get_shape()
 
     def count_params(self):
         return sum(v.get_shape().num_elements() for v in self.weights)

@@ -18,6 +18,14 @@ def sizes_of(value, n, what):
     return value
 
 
+def padding_of(padding):
+    """The attribute of an op that a layer's `padding` means."""
+    if not isinstance(padding, str) or padding.lower() not in ("valid", "same"):
+        raise ValueError('The `padding` argument must be a list/tuple or one of "valid", "same" (or "causal", only for '
+                         "`Conv1D). Received: %s" % (padding,))
+    return padding.upper()
+
+
 def layout_of(data_format, n):
     letters = {1: "W", 2: "HW", 3: "DHW"}[n]
     if data_format == "channels_first":
@@ -40,10 +48,14 @@ class _Conv(base.Layer):
         self.filters = filters
         self.kernel_size = sizes_of(kernel_size, n, "kernel_size")
         self.strides = sizes_of(strides, n, "strides")
-        self.padding = padding.upper()
+        self.padding = padding_of(padding)
         self.data_format = data_format
         self.dilation_rate = sizes_of(dilation_rate, n, "dilation_rate")
-        self.activation = activation
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
+            raise ValueError("`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
+                             "strides=%s and dilation_rate=%s" % (self.strides, self.dilation_rate))
+        self._min_ndim = n + 2
+        self.activation = base.activation_of(activation)
         self.use_bias = use_bias
         self._kernel = dict(initializer=kernel_initializer, regularizer=kernel_regularizer,
                             constraint=kernel_constraint)
@@ -89,6 +101,7 @@ class Conv3D(_Conv):
 
 
 def _function(cls, ones):
+    @base.called(cls.__name__.lower())
     def function(inputs, filters, kernel_size, strides=ones, padding="valid",
                  data_format="channels_last", dilation_rate=ones, activation=None, use_bias=True,
                  kernel_initializer=None, bias_initializer=init_ops.zeros_initializer(),

@@ -27,7 +27,7 @@ class Dense(base.Layer):
         super().__init__(trainable=trainable, name=name,
                          activity_regularizer=activity_regularizer, **kwargs)
         self.units = int(units)
-        self.activation = activation
+        self.activation = base.activation_of(activation)
         self.use_bias = use_bias
         self._kernel = dict(initializer=kernel_initializer, regularizer=kernel_regularizer,
                             constraint=kernel_constraint)
@@ -38,7 +38,11 @@ class Dense(base.Layer):
         last = input_shape.as_list()[-1]
         if last is None:
             raise ValueError("The last dimension of the inputs to a Dense layer should be "
-                             "defined. Found None.")
+                             "defined. Found None. Full input shape received: %s" % input_shape)
+        if not (self._dtype.is_floating or self._dtype.is_complex):
+            raise TypeError("A Dense layer can only be built with a floating-point dtype. Received: dtype=%s" %
+                            (self._dtype,))
+        self._last_axis = last
         self.kernel = self.add_weight("kernel", [last, self.units], **self._kernel)
         self.bias = self.add_weight("bias", [self.units], **self._bias) if self.use_bias else None
 

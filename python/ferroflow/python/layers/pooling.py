@@ -1,7 +1,7 @@
 """Pooling over one, two and three dimensions as layers."""
 
 from ferroflow.python.layers import base
-from ferroflow.python.layers.convolutional import layout_of, sizes_of
+from ferroflow.python.layers.convolutional import layout_of, padding_of, sizes_of
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import pooling_ops
 from ferroflow.python.util.api import export
@@ -16,7 +16,7 @@ class _Pooling(base.Layer):
         n = self._RANK
         self.pool_size = sizes_of(pool_size, n, "pool_size")
         self.strides = sizes_of(pool_size if strides is None else strides, n, "strides")
-        self.padding, self.data_format = padding.upper(), data_format
+        self.padding, self.data_format = padding_of(padding), data_format
         kind = "max" if "Max" in type(self).__name__ else "average"
         self._base_name = self._given_name or "%s_pooling%dd" % (kind, n)
         self._ndim = n + 2
@@ -70,6 +70,7 @@ class AveragePooling3D(_Pooling):
 
 
 def _function(cls):
+    @base.called("%s_pooling%dd" % ("max" if "Max" in cls.__name__ else "average", cls._RANK))
     def function(inputs, pool_size, strides, padding="valid", data_format="channels_last",
                  name=None):
         return cls(pool_size, strides, padding=padding, data_format=data_format,

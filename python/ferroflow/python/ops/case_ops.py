@@ -29,7 +29,7 @@ def _pairs(pred_fn_pairs):
         if isinstance(pred, ops.Tensor) and pred.dtype != dtypes.bool:
             raise TypeError("pred must be Tensor of type bool: %s" % pred.name)
         if not callable(fn):
-            raise TypeError("fn for pred %s must be callable." % pred)
+            raise TypeError("fn for pred %s must be callable." % pred.name)
     return [p for p, _ in items], [f for _, f in items]
 
 

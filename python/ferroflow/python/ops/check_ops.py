@@ -18,24 +18,30 @@ __getattr__ = module_names.fallback(__name__)
 convert = ops.convert_to_tensor
 
 
+def _static_text(item):
+    known = tensor_util.constant_value(item) if isinstance(item, ops.Tensor) else item
+    return str(item if known is None else known)
+
+
+def _prefix(message):
+    return message + ".  " if message else ""
+
+
 def _binary(symbol, op_name, static, dynamic):
     """An assertion `x op y`, checked at once where both are known."""
     def function(x, y, data=None, summarize=None, message=None, name=None):
         with ops.name_scope(name, op_name, [x, y, data]):
             x, y = convert(x, name="x"), convert(y, name="y")
-            message_text = message or ""
             if data is None:
                 data = ["Condition x %s y did not hold element-wise:" % symbol,
                         "x (%s) = " % x.name, x, "y (%s) = " % y.name, y]
-                if message is not None:
-                    data = [message] + data
+            if message is not None:
+                data = [message] + list(data)
             condition = math_ops.reduce_all(dynamic(x, y))
             x_static, y_static = tensor_util.constant_value(x), tensor_util.constant_value(y)
             if x_static is not None and y_static is not None:
                 if not np.all(static(x_static, y_static)):
-                    raise errors.InvalidArgumentError(
-                        None, None, "%s%sCondition x %s y did not hold." % (
-                            message_text, "\n" if message_text else "", symbol))
+                    raise errors.InvalidArgumentError(None, None, "\n".join(_static_text(d) for d in data))
             return control_flow_ops.Assert(condition, data, summarize=summarize)
     return function
 
@@ -89,8 +95,8 @@ def assert_rank(x, rank, data=None, summarize=None, message=None, name=None):
         found = x.get_shape().ndims
         if wanted is not None and found is not None:
             if found != wanted:
-                raise ValueError("%s.  Tensor %s must have rank %d.  Received rank %d, shape %s" % (
-                    message or "", x.name, wanted, found, x.get_shape()))
+                raise ValueError("%sTensor %s must have rank %d.  Received rank %d, shape %s" % (
+                    _prefix(message), x.name, wanted, found, x.get_shape()))
             return control_flow_ops.no_op(name="static_checks_determined_all_ok")
         if data is None:
             data = [message or "", "Tensor %s must have rank" % x.name, rank, "Received shape: ",
@@ -108,8 +114,8 @@ def assert_rank_at_least(x, rank, data=None, summarize=None, message=None, name=
         found = x.get_shape().ndims
         if wanted is not None and found is not None:
             if found < wanted:
-                raise ValueError("%s.  Tensor %s must have rank at least %d.  Received rank %d, "
-                                 "shape %s" % (message or "", x.name, wanted, found,
+                raise ValueError("%sTensor %s must have rank at least %d.  Received rank %d, "
+                                 "shape %s" % (_prefix(message), x.name, wanted, found,
                                                x.get_shape()))
             return control_flow_ops.no_op(name="static_checks_determined_all_ok")
         if data is None:
@@ -164,8 +170,8 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
         found = x.get_shape().ndims
         if found is not None and all(k is not None for k in known):
             if found not in [int(k) for k in known]:
-                raise ValueError("%s.  Tensor %s must have rank in %s.  Received rank %d, shape "
-                                 "%s" % (message or "", x.name, tuple(int(k) for k in known),
+                raise ValueError("%sTensor %s must have rank in %s.  Received rank %d, shape "
+                                 "%s" % (_prefix(message), x.name, tuple(int(k) for k in known),
                                          found, x.get_shape()))
             return control_flow_ops.no_op(name="static_checks_determined_all_ok")
         matches = [math_ops.equal(array_ops.rank(x), rank) for rank in ranks]

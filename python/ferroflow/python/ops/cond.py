@@ -48,9 +48,6 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         except TypeError as e:
             raise TypeError("Incompatible return types of 'true_fn' and 'false_fn': %s" %
                             e) from None
-        except ValueError as e:
-            raise ValueError("Incompatible return values of 'true_fn' and 'false_fn': %s" %
-                             e) from None
         if not result_t:
             raise ValueError("'true_fn' and 'false_fn' must return at least one result.")
         flat_t = nest.flatten(result_t, expand_composites=True)

@@ -38,8 +38,6 @@ class ResizeMethod:
 @export("image.resize_images", "image.resize")
 def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=False,
                   preserve_aspect_ratio=False, name=None):
-    if preserve_aspect_ratio:
-        raise NotImplementedError("resize_images: preserve_aspect_ratio is not supported")
     with ops.name_scope(name, "resize", [images, size]):
         images = ops.convert_to_tensor(images, name="images")
         rank = images.get_shape().ndims
@@ -50,6 +48,12 @@ def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=Fals
         if rank == 3:
             images = array_ops.expand_dims(images, 0)
         size = ops.convert_to_tensor(size, dtypes.int32, name="size")
+        if not size.get_shape().is_compatible_with([2]):
+            raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
+        if preserve_aspect_ratio:
+            now = math_ops.cast(array_ops.shape(images)[1:3], dtypes.float32)
+            scale = math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / now)
+            size = math_ops.cast(gen_ops.Round(scale * now), dtypes.int32)
         if method == ResizeMethod.BILINEAR:
             images = resize_bilinear(images, size, align_corners=align_corners)
         elif method == ResizeMethod.NEAREST_NEIGHBOR:
@@ -77,6 +81,8 @@ def _flip(image, axis, name):
     with ops.name_scope(None, name, [image]):
         image = ops.convert_to_tensor(image, name="image")
         rank = image.get_shape().ndims
+        if rank is not None and rank < 3:
+            raise ValueError("'image' (shape %s) must be at least three-dimensional." % image.get_shape())
         with ops.colocate_with(image):
             image = array_ops.identity(image, name="control_dependency")
         return gen_ops.ReverseV2(image, [axis if rank in (None, 3) else axis + 1])
@@ -85,8 +91,14 @@ def _flip(image, axis, name):
 def _random_flip(image, axis, seed, name):
     with ops.name_scope(None, name, [image]) as scope:
         image = ops.convert_to_tensor(image, name="image")
-        if image.get_shape().ndims != 3:
-            raise NotImplementedError("%s: only images of rank 3 are supported" % name)
+        rank = image.get_shape().ndims
+        if rank is not None and rank < 3:
+            raise ValueError("'image' (shape %s) must be at least three-dimensional." % image.get_shape())
+        if rank == 4:
+            count = array_ops.shape(image)[0]
+            draws = array_ops.reshape(random_ops.random_uniform([count], 0, 1.0, seed=seed), [count, 1, 1, 1])
+            flips = math_ops.cast(gen_ops.Round(draws), image.dtype)
+            return flips * gen_ops.ReverseV2(image, [axis + 1]) + (1 - flips) * image
         from ferroflow.python.ops import cond
         mirror = gen_ops.Less(random_ops.random_uniform([], 0, 1.0, seed=seed), .5)
         return cond.cond(mirror, lambda: gen_ops.ReverseV2(image, [axis]), lambda: image,
@@ -217,6 +229,16 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
             raise ValueError("'image' must have either 3 or 4 dimensions.")
         if rank == 3:
             image = array_ops.expand_dims(image, 0)
+        _, height, width, _ = image.get_shape().as_list()
+        sizes = (("width", width, offset_width, target_width), ("height", height, offset_height, target_height))
+        for side, _, offset, target in sizes:
+            if isinstance(offset, int) and offset < 0:
+                raise ValueError("offset_%s must be >= 0." % side)
+            if isinstance(target, int) and target <= 0:
+                raise ValueError("target_%s must be > 0." % side)
+        for side, found, offset, target in sizes:
+            if found is not None and isinstance(offset, int) and isinstance(target, int) and found < offset + target:
+                raise ValueError("%s must be >= target + offset." % side)
         cropped = array_ops.slice(image, array_ops.stack([0, offset_height, offset_width, 0]),
                                   array_ops.stack([array_ops.shape(image)[0], target_height,
                                                    target_width, array_ops.shape(image)[3]]))

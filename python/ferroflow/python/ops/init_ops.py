@@ -6,6 +6,7 @@ import numpy as np
 
 from ferroflow.python.framework import constant_op
 from ferroflow.python.framework import dtypes
+from ferroflow.python.framework import tensor_shape
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops import math_ops
@@ -75,6 +76,9 @@ class Constant(Initializer):
         if verify_shape or (verify_shape is None and self._verify_shape):
             return constant_op.constant_v1(self.value, dtype=dtype, shape=shape,
                                            verify_shape=True)
+        wanted = tensor_shape.as_shape(shape).num_elements() if isinstance(shape, (list, tuple, tensor_shape.TensorShape)) else None
+        if wanted is not None and np.size(self.value) > wanted:
+            raise ValueError("Too many elements provided. Takes at most %d, but got %d." % (wanted, np.size(self.value)))
         return constant_op.constant(self.value, dtype=dtype, shape=shape)
 
     def get_config(self):

@@ -75,6 +75,9 @@ class _Number(_Parser):
         if self.lower is not None and value < self.lower or self.upper is not None and value > self.upper:
             low = "-inf" if self.lower is None else self.lower
             high = "inf" if self.upper is None else self.upper
+            if self.upper is None and self.lower in (0, 1):
+                sort = "non-negative" if self.lower == 0 else "positive"
+                raise ValueError(f"{value} is not a {sort} {self.what.split()[-1]}")
             raise ValueError(f"{value} is not {self.what} in the range [{low}, {high}]")
         return value
 

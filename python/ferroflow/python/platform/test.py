@@ -3,12 +3,14 @@
 import contextlib
 import os
 import tempfile
+import threading
 import unittest
 from unittest import mock  # noqa: F401  programs use tf.test.mock
 
 import numpy as np
 
 from ferroflow import _ferroflow
+from ferroflow.core import _text
 from ferroflow.python.client import session as session_lib
 from ferroflow.python.framework import ops
 
@@ -99,6 +101,63 @@ class TestCase(unittest.TestCase):
         value = self._value(target)
         self.assertTrue(np.all((value >= lower_bound) & (value <= upper_bound)))
 
+    def _compare(self, target, bound, holds, what):
+        value = self._value(target)
+        self.assertTrue(np.all(holds(value, bound)), f"Not all elements are {what} {bound}: {value}")
+
+    def assertAllGreater(self, a, comparison_target):
+        self._compare(a, comparison_target, np.greater, ">")
+
+    def assertAllGreaterEqual(self, a, comparison_target):
+        self._compare(a, comparison_target, np.greater_equal, ">=")
+
+    def assertAllLess(self, a, comparison_target):
+        self._compare(a, comparison_target, np.less, "<")
+
+    def assertAllLessEqual(self, a, comparison_target):
+        self._compare(a, comparison_target, np.less_equal, "<=")
+
+    def assertAllInSet(self, target, expected_set):
+        value = self._value(target)
+        others = set(value.ravel().tolist()) - set(expected_set)
+        self.assertFalse(others, f"elements that are not in the set {expected_set}: {others}")
+
+    def assertNotAllEqual(self, a, b, msg=None):
+        with self.assertRaises(AssertionError, msg=msg):
+            self.assertAllEqual(a, b)
+
+    def assertNotAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
+        with self.assertRaises(AssertionError, msg=msg):
+            self.assertAllClose(a, b, rtol, atol)
+
+    def assertNDArrayNear(self, ndarray1, ndarray2, err, msg=None):
+        self.assertLessEqual(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)), err, msg)
+
+    def assertProtoEquals(self, expected_message_maybe_ascii, message, msg=None):
+        expected = expected_message_maybe_ascii
+        if isinstance(expected, str):
+            expected = type(message)()
+            _text.Parse(expected_message_maybe_ascii, expected)
+        self.assertEqual(str(expected), str(message), msg)
+
+    def assertItemsEqual(self, expected_seq, actual_seq, msg=None):
+        self.assertCountEqual(expected_seq, actual_seq, msg)
+
+    def assertLen(self, container, expected_len, msg=None):
+        self.assertEqual(len(container), expected_len, msg)
+
+    def assertEmpty(self, container, msg=None):
+        self.assertFalse(len(container), msg or f"{container!r} is not empty")
+
+    def assertNotEmpty(self, container, msg=None):
+        self.assertTrue(len(container), msg or f"{container!r} is empty")
+
+    def assertBetween(self, value, minv, maxv, msg=None):
+        self.assertTrue(minv <= value <= maxv, msg or f"{value} is not between {minv} and {maxv}")
+
+    def checkedThread(self, target, args=None, kwargs=None):
+        return _CheckedThread(self, target, args or (), kwargs or {})
+
     def assertStartsWith(self, actual, expected_start, msg=None):
         self.assertTrue(actual.startswith(expected_start), msg or f"{actual!r} does not start with {expected_start!r}")
 
@@ -108,6 +167,26 @@ class TestCase(unittest.TestCase):
 
         with self.assertRaisesRegex(errors_impl.OpError, expected_err_re_or_predicate):
             yield
+
+
+class _CheckedThread(threading.Thread):
+    """A thread whose exception fails the test that joins it."""
+
+    def __init__(self, case, target, args, kwargs):
+        super().__init__()
+        self._case, self._call, self._failure = case, (target, args, kwargs), None
+
+    def run(self):
+        target, args, kwargs = self._call
+        try:
+            target(*args, **kwargs)
+        except Exception as e:  # pylint: disable=broad-except
+            self._failure = e
+
+    def join(self, timeout=None):
+        super().join(timeout)
+        if self._failure is not None:
+            self._case.fail("Error in checkedThread: %s" % str(self._failure))
 
 
 class Benchmark:

@@ -73,10 +73,6 @@ class SavedModelBuilder:
             clear_devices=clear_devices,
             strip_default_attrs=strip_default_attrs,
         )
-        if init_op is not None:
-            meta_graph_def.signature_def[constants.INIT_OP_SIGNATURE_KEY].CopyFrom(
-                signature_def_utils.build_signature_def(outputs={constants.INIT_OP_SIGNATURE_KEY: signature_def_utils.build_tensor_info_from_op(init_op)})
-            )
         if train_op is not None:
             info = signature_def_utils.build_tensor_info(train_op) if isinstance(train_op, ops.Tensor) else signature_def_utils.build_tensor_info_from_op(train_op)
             meta_graph_def.signature_def[constants.TRAIN_OP_SIGNATURE_KEY].CopyFrom(

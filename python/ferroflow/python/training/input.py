@@ -121,7 +121,8 @@ class _Layout:
             tensors = [tensors]
         if self.keys is not None:
             return dict(zip(self.keys, tensors))
-        return tensors[0] if self.single else list(tensors)
+        # One tensor comes back as it is, even if it was given in a list.
+        return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
 def _enqueue(queue, tensor_list, threads, enqueue_many, keep_input):

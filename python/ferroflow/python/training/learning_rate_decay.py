@@ -46,7 +46,7 @@ def piecewise_constant(x, boundaries, values, name=None):
             if b.dtype.base_dtype == dtypes.int32 and x.dtype.base_dtype == dtypes.int64:
                 boundaries[i] = math_ops.cast(b, x.dtype.base_dtype)
             else:
-                raise ValueError("`boundaries` (%s) must have the same dtype as x (%s)." % (
+                raise ValueError("Boundaries (%s) must have the same dtype as x (%s)." % (
                     b.dtype.base_dtype, x.dtype.base_dtype))
     with ops.name_scope(name, "PiecewiseConstant", [x] + boundaries + values):
         cases = [(x <= boundaries[0], lambda: values[0]),

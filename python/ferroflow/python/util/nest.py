@@ -124,20 +124,31 @@ def map_structure(func, *structures, **kwargs):
     return pack_sequence_as(structures[0], [func(*x) for x in zip(*flat)], expand)
 
 
+def _described(structure):
+    return "type=%s str=%s" % (type(structure).__name__, structure)
+
+
 def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False):
     """Raises if the two structures differ."""
+    try:
+        _assert_same_structure(nest1, nest2, check_types, expand_composites)
+    except (TypeError, ValueError) as e:
+        raise type(e)("The two structures don't have the same nested structure.\n\nFirst structure: %s\n\nSecond "
+                      "structure: %s\n\nMore specifically: %s" % (_described(nest1), _described(nest2), e)) from None
+
+
+def _assert_same_structure(nest1, nest2, check_types, expand_composites):
     first = _children(nest1, expand_composites)
     second = _children(nest2, expand_composites)
     if (first is None) != (second is None):
-        raise ValueError("The two structures don't have the same nested structure.\n\nFirst "
-                         "structure: %s\n\nSecond structure: %s" % (nest1, nest2))
+        one, other = (nest1, nest2) if second is None else (nest2, nest1)
+        raise ValueError('Substructure "%s" is a sequence, while substructure "%s" is not' % (
+            _described(one), _described(other)))
     if first is None:
         return
     if len(first) != len(second):
-        raise ValueError(
-            "The two structures don't have the same number of elements.\n\nFirst structure (%d "
-            "elements): %s\n\nSecond structure (%d elements): %s" % (
-                len(first), nest1, len(second), nest2))
+        raise ValueError("The two structures don't have the same number of elements. First structure: %s. Second "
+                         "structure: %s" % (_described(nest1), _described(nest2)))
     if check_types and type(nest1) is not type(nest2) and not (
             _is_namedtuple(nest1) and _is_namedtuple(nest2)
             and type(nest1).__name__ == type(nest2).__name__) and not (
@@ -147,7 +158,7 @@ def assert_same_structure(nest1, nest2, check_types=True, expand_composites=Fals
                         "has type %s, while second structure has type %s." % (
                             type(nest1), type(nest2)))
     for one, two in zip(first, second):
-        assert_same_structure(one, two, check_types, expand_composites)
+        _assert_same_structure(one, two, check_types, expand_composites)
 
 
 def flatten_up_to(shallow_tree, input_tree, check_types=True, expand_composites=False):

@@ -50,7 +50,7 @@ class FileIO:
     def __init__(self, name, mode, encoding="utf-8"):
         self._name, self._mode, self._encoding = name, mode, encoding
         if mode not in _MODES:
-            raise errors.InvalidArgumentError(None, None, f"mode is not 'r' or 'w' or 'a': {mode}")
+            raise errors.InvalidArgumentError(None, None, "mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'")
         self._binary = "b" in mode
         self._file = None
 
@@ -98,7 +98,7 @@ class FileIO:
         if whence not in (0, 1, 2):
             raise errors.InvalidArgumentError(None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2.")
         with _as_tf_errors(self._name):
-            return self._opened(False).seek(offset, whence)
+            self._opened(False).seek(offset, whence)
 
     def tell(self):
         if self._file is None:

@@ -139,3 +139,15 @@ def _tensor_scatter_sub(op, grad):
 @gradient("ScatterNdNonAliasingAdd")
 def _scatter_nd_add(op, grad):
     return [grad, None, array_ops.gather_nd(grad, op.inputs[1])]
+
+
+@gradient("TensorScatterMax", "TensorScatterMin")
+def _scatter_extremes(op, grad):
+    """Elements that are equal share the gradient."""
+    x, indices, updates = op.inputs
+    output = op.outputs[0]
+    kept = math_ops.cast(math_ops.equal(x, output), x.dtype)
+    chosen = math_ops.cast(math_ops.equal(updates, array_ops.gather_nd(output, indices)), x.dtype)
+    count = kept + g.ScatterNd(indices, chosen, array_ops.shape(x, out_type=indices.dtype))
+    share = grad / count
+    return share * kept, None, array_ops.gather_nd(share, indices) * chosen

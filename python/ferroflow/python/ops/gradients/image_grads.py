@@ -3,6 +3,7 @@
 from ferroflow.python.framework import dtypes
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops as g
+from ferroflow.python.ops import linalg_ops
 from ferroflow.python.ops.gradient_registry import gradient
 
 
@@ -43,3 +44,16 @@ def _crop_and_resize(op, grad):
         image_grad = g.CropAndResizeGradImage(grad, boxes, indices, shape, T=image.dtype,
                                               method=method)
     return [image_grad, g.CropAndResizeGradBoxes(grad, image, boxes, indices), None, None]
+
+
+@gradient("ExtractImagePatches")
+def _extract_image_patches(op, grad):
+    """Patches are a convolution with filters that pick one pixel each."""
+    image = op.inputs[0]
+    _, rows, columns, _ = op.get_attr("ksizes")
+    channels = array_ops.shape(image)[3]
+    count = rows * columns * channels
+    filters = array_ops.reshape(linalg_ops.eye(count, dtype=image.dtype), [rows, columns, channels, count])
+    return g.Conv2DBackpropInput(
+        array_ops.shape(image), filters, grad, strides=op.get_attr("strides"), padding=op.get_attr("padding"),
+        dilations=op.get_attr("rates"))

@@ -123,6 +123,33 @@ def _safe_reciprocal(x, epsilon=1e-20):
     return x * g.Reciprocal(x * x + epsilon)
 
 
+@gradient("Svd")
+def _svd(op, grad_s, grad_u, grad_v):
+    """The real case of A = U S V^T, where U and V have as many columns as there are singular values."""
+    a = op.inputs[0]
+    compute_uv = op.get_attr("compute_uv")
+    if compute_uv and (a.dtype.is_complex or (
+            op.get_attr("full_matrices") and a.get_shape()[-1:] != a.get_shape()[-2:-1])):
+        raise NotImplementedError("The gradient of svd has no rule for complex matrices, nor for full_matrices of a "
+                                  "matrix that is not square: compute_uv=False or full_matrices=False has one.")
+    s, u, v = (op.outputs if compute_uv else g.Svd(a))
+    grad_s = math_ops.cast(grad_s, a.dtype)
+    middle = array_ops.matrix_diag(grad_s)
+    if not compute_uv:
+        return matmul(u, matmul(middle, v, adjoint_b=True))
+    squares = g.Square(s)
+    f = array_ops.matrix_set_diag(
+        _safe_reciprocal(array_ops.expand_dims(squares, -2) - array_ops.expand_dims(squares, -1)),
+        array_ops.zeros_like(s))
+    diagonal, inverse = array_ops.matrix_diag(s), _safe_reciprocal(s)
+    of_u, of_v = matmul(u, grad_u, adjoint_a=True), matmul(v, grad_v, adjoint_a=True)
+    middle += matmul(f * (of_u - _adjoint(of_u)), diagonal) + matmul(diagonal, f * (of_v - _adjoint(of_v)))
+    result = matmul(u, matmul(middle, v, adjoint_b=True))
+    rest_u = (grad_u - matmul(u, of_u)) * array_ops.expand_dims(inverse, -2)
+    rest_v = (grad_v - matmul(v, of_v)) * array_ops.expand_dims(inverse, -2)
+    return result + matmul(rest_u, v, adjoint_b=True) + matmul(u, rest_v, adjoint_b=True)
+
+
 @gradient("Einsum")
 def _einsum(op, grad):
     equation = op.get_attr("equation")

@@ -99,3 +99,30 @@ def _fill_empty_rows(op, unused_indices, values_grad, *_):
 @gradient("SparseReshape")
 def _reshape(op, *_):
     return [None, None, None]
+
+
+def _cwise(op, grad, is_product):
+    """Gradients of the values of a sparse tensor and of the dense tensor that each is multiplied with or divided by."""
+    indices, values, shape, dense = op.inputs
+    dense_shape = math_ops.cast(array_ops.shape(dense), dtypes.int64)
+    added = array_ops.expand_dims(array_ops.size(shape) - array_ops.rank(dense), 0)
+    whole = array_ops.concat([array_ops.ones(added, dtypes.int64), dense_shape], 0)
+    # The element of the dense tensor that an index is broadcast from.
+    places = math_ops.floordiv(indices, math_ops.floordiv(shape, whole))[:, added[0]:]
+    factors = array_ops.gather_nd(dense, places)
+    if is_product:
+        of_values, of_factors = grad * factors, grad * values
+    else:
+        of_values, of_factors = grad / factors, grad * (-values / g.Square(factors))
+    of_dense = g.ScatterNd(places, of_factors, dense_shape)
+    return None, of_values, None, of_dense
+
+
+@gradient("SparseDenseCwiseMul")
+def _cwise_mul(op, grad):
+    return _cwise(op, grad, True)
+
+
+@gradient("SparseDenseCwiseDiv")
+def _cwise_div(op, grad):
+    return _cwise(op, grad, False)
