@@ -11,6 +11,7 @@ mod doc_paths;
 mod environment;
 mod file_access;
 mod forbid_unsafe;
+mod linked_packages;
 mod lock_guards;
 mod markdown;
 mod missing_docs;
@@ -149,6 +150,11 @@ const RULES: &[Rule] = &[
         name: "dependencies",
         about: "tokio and threads stay where ARCHITECTURE puts them",
         check: dependencies::check,
+    },
+    Rule {
+        name: "linked-packages",
+        about: "packages that link programs have no optimization level of their own",
+        check: linked_packages::check,
     },
 ];
 
