@@ -13,7 +13,7 @@ use ferroflow::cluster::{
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result, set_compute_threads};
 use ferroflow_metrics::TaskMetrics;
-use ferroflow_observe::{HttpOptions, HttpServer, TaskPages, note_address};
+use ferroflow_observe::{HttpOptions, HttpServer, MetricsExport, TaskPages, note_address};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +114,7 @@ pub fn run(args: Args) -> Result<()> {
     let gpus = gpus.found()?;
     options.gpus.clone_from(&gpus);
     let http = http.options(&options.trust)?;
+    let _export = MetricsExport::from_env(&metrics);
     let network = network_threads()?;
     let served = network.block_on(async {
         let (cluster, timeout) = (options.cluster.clone(), options.session_timeout);

@@ -63,7 +63,7 @@ impl ServerOptions {
         let job = job.into();
         ServerOptions {
             cluster,
-            metrics: TaskMetrics::new(&job, task),
+            metrics: TaskMetrics::from_env(&job, task),
             job,
             task,
             bind: None,

@@ -129,7 +129,8 @@ impl Engine {
         };
         let (shutdown_timeout, failing, ended) =
             (options.shutdown_timeout, control_weak(&control), events.clone());
-        let phases = options.metrics.clone().map(|metrics| RankPhases::new(metrics, size));
+        let counted = options.metrics.clone().filter(|metrics| metrics.is_counting());
+        let phases = counted.map(|metrics| RankPhases::new(metrics, size));
         let runner = Runner::new(group, control, events, timeline, phases, shutdown_timeout);
         let runs = mailbox.clone();
         let thread = spawn("ff-collective", move || runner.work(&runs)).inspect_err(|e| {

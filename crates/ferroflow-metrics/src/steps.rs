@@ -89,7 +89,7 @@ impl CountedSession {
         if last > 0 {
             let input = now - self.opened;
             let input = input.saturating_sub(Duration::from_micros(last));
-            if input < LONGEST_INPUT {
+            if input < LONGEST_INPUT && self.metrics.is_counting() {
                 self.metrics.phases.add(Phase::input, input);
             }
         }

@@ -27,6 +27,8 @@ pub struct TaskMetrics {
     pub(crate) task: u32,
     /// Seconds since 1970.
     pub(crate) started: f64,
+    /// False to measure what counting costs.
+    is_counting: bool,
     registry: Registry,
     pub(crate) counters: Counters,
     /// Time in each phase.
@@ -49,6 +51,17 @@ impl fmt::Debug for TaskMetrics {
 impl TaskMetrics {
     /// The metrics of task `task` of `job`. A rank is a task of the job `rank`.
     pub fn new(job: &str, task: u32) -> Arc<TaskMetrics> {
+        TaskMetrics::counting(job, task, true)
+    }
+
+    /// [`TaskMetrics::new`]. With `FERROFLOW_METRICS=0` steps, calls, values and collectives are
+    /// not counted: a comparison with that shows what counting costs.
+    pub fn from_env(job: &str, task: u32) -> Arc<TaskMetrics> {
+        let is_off = std::env::var("FERROFLOW_METRICS").is_ok_and(|v| v == "0");
+        TaskMetrics::counting(job, task, !is_off)
+    }
+
+    fn counting(job: &str, task: u32, is_counting: bool) -> Arc<TaskMetrics> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (mut registry, started) = (Registry::default(), now.as_secs_f64());
         let (counters, phases) = register(&mut registry, job, task, started);
@@ -56,6 +69,7 @@ impl TaskMetrics {
             job: job.to_string(),
             task,
             started,
+            is_counting,
             registry,
             counters,
             phases,
@@ -74,6 +88,11 @@ impl TaskMetrics {
         (self.job.clone(), self.task)
     }
 
+    /// Whether steps and collectives are counted.
+    pub fn is_counting(&self) -> bool {
+        self.is_counting
+    }
+
     /// A session was opened.
     pub fn open_session(self: &Arc<Self>) -> CountedSession {
         CountedSession::new(self.clone())
@@ -81,6 +100,9 @@ impl TaskMetrics {
 
     /// Counts a step of a client.
     pub(crate) fn count_step(&self, end: StepEnd, time: Duration) {
+        if !self.is_counting {
+            return;
+        }
         match end {
             StepEnd::Ok => self.counters.steps.inc(),
             StepEnd::Failed => self.counters.failed_steps.inc(),
@@ -97,6 +119,9 @@ impl TaskMetrics {
         send: Duration,
         wait: Duration,
     ) {
+        if !self.is_counting {
+            return;
+        }
         match end {
             StepEnd::Ok => self.counters.parts.inc(),
             StepEnd::Failed => self.counters.failed_parts.inc(),
@@ -108,6 +133,9 @@ impl TaskMetrics {
     /// Counts a step of a rank. `send` is the time of its collectives and `wait` the time that it
     /// waited for other ranks.
     pub fn rank_step(&self, id: i64, total: Duration, send: Duration, wait: Duration) {
+        if !self.is_counting {
+            return;
+        }
         self.count_step(StepEnd::Ok, total);
         self.record(id, total, send, wait);
     }
@@ -123,18 +151,27 @@ impl TaskMetrics {
 
     /// Counts a value that a link carries to another task.
     pub fn sent_value(&self, task: &str, bytes: usize) {
+        if !self.is_counting {
+            return;
+        }
         self.counters.sent_link.inc_by(bytes as u64);
         self.peers.get(task).sent(bytes);
     }
 
     /// Counts a value that a link brought.
     pub fn received_value(&self, task: &str, bytes: usize) {
+        if !self.is_counting {
+            return;
+        }
         self.counters.received_link.inc_by(bytes as u64);
         self.peers.get(task).received(bytes);
     }
 
     /// Counts time that a receiver waited for a value of another task.
     pub fn waited_for(&self, task: &str, time: Duration) {
+        if !self.is_counting {
+            return;
+        }
         self.counters.wait_tensor.inc_by(time.as_secs_f64());
         self.peers.get(task).waited(time);
     }
@@ -151,6 +188,9 @@ impl TaskMetrics {
 
     /// A call was answered with this code of gRPC.
     pub fn end_rpc(&self, timer: &RpcTimer, code: u32, received: usize, sent: usize) {
+        if !self.is_counting {
+            return;
+        }
         self.counters.rpcs.end(timer, code);
         self.counters.received_grpc.inc_by(received as u64);
         self.counters.sent_grpc.inc_by(sent as u64);
@@ -307,6 +347,29 @@ mod tests {
         drop(session);
         let open = metrics.encode(MetricsFormat::OpenMetrics);
         assert!(open.contains("ferroflow_sessions 0\n") && open.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn counting_can_be_switched_off() {
+        let metrics = TaskMetrics::counting("worker", 0, false);
+        let session = metrics.open_session();
+        session.begin_step().end(StepEnd::Ok);
+        session.begin_step().end(StepEnd::Ok);
+        let ms = Duration::from_millis;
+        metrics.part_ended(1, StepEnd::Ok, ms(10), ms(1), ms(4));
+        metrics.sent_value("/job:ps/replica:0/task:0", 100);
+        metrics.end_rpc(&metrics.begin_rpc("RunStep"), 0, 10, 20);
+        let text = metrics.encode(MetricsFormat::Text);
+        for line in [
+            "ferroflow_steps_total{result=\"ok\"} 0\n",
+            "ferroflow_step_parts_total{result=\"ok\"} 0\n",
+            "ferroflow_phase_seconds_total{phase=\"input\"} 0.0\n",
+            "ferroflow_sent_bytes_total{path=\"link\"} 0\n",
+            "ferroflow_rpcs_total{method=\"RunStep\",code=\"ok\"} 0\n",
+            "ferroflow_sessions 1\n",
+        ] {
+            assert!(text.contains(line), "no {line:?} in\n{text}");
+        }
     }
 
     #[test]

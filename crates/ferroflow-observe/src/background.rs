@@ -1,5 +1,6 @@
 //! The HTTP port of a program that has no network threads of its own, such as a rank.
 
+use crate::export::MetricsExport;
 use crate::pages::TaskPages;
 use crate::server::{HttpOptions, HttpServer, HttpService};
 use ferroflow_core::{Result, err};
@@ -74,9 +75,22 @@ pub fn note_address(address: SocketAddr) -> Option<PathBuf> {
     written.inspect_err(failed).ok().map(|()| file.clone())
 }
 
-/// Serves the pages of a task at the address in `FERROFLOW_HTTP`, if it is set. A launcher sets it.
-/// The log says why that fails: a job goes on without its metrics.
-pub fn observe_from_env(metrics: &Arc<TaskMetrics>, trust: &Trust) -> Option<BackgroundHttp> {
+/// What shows a task to others, until it is dropped.
+#[derive(Debug, Default)]
+pub struct Observation {
+    _http: Option<BackgroundHttp>,
+    _export: MetricsExport,
+}
+
+/// Serves the pages of a task at the address in `FERROFLOW_HTTP`, if it is set: a launcher sets it.
+/// Sends its metrics to a collector of OpenTelemetry, if variables name one. The log says why that
+/// fails: a job goes on without its metrics.
+pub fn observe_from_env(metrics: &Arc<TaskMetrics>, trust: &Trust) -> Observation {
+    let (_http, _export) = (serve_from_env(metrics, trust), MetricsExport::from_env(metrics));
+    Observation { _http, _export }
+}
+
+fn serve_from_env(metrics: &Arc<TaskMetrics>, trust: &Trust) -> Option<BackgroundHttp> {
     let address = std::env::var("FERROFLOW_HTTP").ok().filter(|address| !address.is_empty())?;
     let is_open = std::env::var("FERROFLOW_HTTP_OPEN").is_ok_and(|v| v == "1");
     let pages = TaskPages { metrics: metrics.clone(), is_open };

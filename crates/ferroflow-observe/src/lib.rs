@@ -6,13 +6,17 @@
 mod background;
 mod body;
 mod client;
+mod export;
 mod guard;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod pages;
 mod server;
 
-pub use background::{BackgroundHttp, note_address, observe_from_env};
+pub use background::{BackgroundHttp, Observation, note_address, observe_from_env};
 pub use body::EventSender;
 pub use client::HttpClient;
+pub use export::MetricsExport;
 pub use guard::secure_headers;
 pub use pages::TaskPages;
 pub use server::{HttpAnswer, HttpOptions, HttpRequest, HttpServer, HttpService};

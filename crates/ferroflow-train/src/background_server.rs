@@ -9,7 +9,7 @@ use ferroflow_cluster::{
 };
 use ferroflow_core::{Result, err};
 use ferroflow_graph::Catalog;
-use ferroflow_observe::{BackgroundHttp, observe_from_env};
+use ferroflow_observe::{Observation, observe_from_env};
 use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -43,8 +43,8 @@ struct Serving {
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Health and metrics, if the environment asks for them.
-    _http: Option<BackgroundHttp>,
+    /// Health and metrics, as the environment asks for them.
+    _observation: Observation,
 }
 
 impl BackgroundServer {
@@ -55,7 +55,7 @@ impl BackgroundServer {
 
     /// [`BackgroundServer::start`] with these ops.
     pub fn start_with(options: ServerOptions, catalog: Arc<Catalog>) -> Result<BackgroundServer> {
-        let http = observe_from_env(&options.metrics, &options.trust);
+        let observation = observe_from_env(&options.metrics, &options.trust);
         let threads = network_threads()?;
         let runtime = threads.handle().clone();
         let (tell, told) = mpsc::channel();
@@ -79,7 +79,7 @@ impl BackgroundServer {
             .recv_timeout(START)
             .map_err(|_| err!(DeadlineExceeded, "the server did not start within {START:?}"))??;
         let (stop, thread) = (Some(stop), Some(thread));
-        let serving = Serving { target, master, runtime, stop, thread, _http: http };
+        let serving = Serving { target, master, runtime, stop, thread, _observation: observation };
         Ok(BackgroundServer(Arc::new(serving)))
     }
 

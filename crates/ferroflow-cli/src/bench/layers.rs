@@ -8,6 +8,7 @@ use ferroflow::collective::{
     Engine, EngineOptions, Group, GroupOptions, Membership, TransportChoice,
 };
 use ferroflow::{Code, Error, Result};
+use ferroflow_metrics::TaskMetrics;
 use serde_json::json;
 use std::time::Duration;
 
@@ -52,13 +53,13 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
     let group = Group::join(&member, GroupOptions::default())?;
     let (n, links) = (group.size(), group.transport());
     let (servers, servers_only) = (group.servers(), group.servers_only());
+    // Counted as in a training, so that FERROFLOW_METRICS=0 shows what that costs.
+    let rank = u32::try_from(group.rank()).unwrap_or(u32::MAX);
+    let metrics = Some(TaskMetrics::from_env("rank", rank));
+    let counted = EngineOptions { metrics, ..EngineOptions::default() };
     let options = match args.plain {
-        true => EngineOptions {
-            fusion: Some((0, Duration::ZERO)),
-            piece: usize::MAX,
-            ..EngineOptions::default()
-        },
-        false => EngineOptions::default(),
+        true => EngineOptions { fusion: Some((0, Duration::ZERO)), piece: usize::MAX, ..counted },
+        false => counted,
     };
     let engine = Engine::start(group, options)?;
     let mut layers = vgg16();

@@ -2,7 +2,7 @@
 
 use ferroflow_cluster::Trust;
 use ferroflow_metrics::TaskMetrics;
-use ferroflow_observe::{BackgroundHttp, observe_from_env};
+use ferroflow_observe::{Observation, observe_from_env};
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Shown {
     metrics: Arc<TaskMetrics>,
     started: Instant,
     is_reported: bool,
-    _http: Option<BackgroundHttp>,
+    _observation: Observation,
 }
 
 impl Observed {
@@ -29,9 +29,14 @@ impl Observed {
     pub fn of_rank(&self, rank: usize, trust: &Trust) -> Arc<TaskMetrics> {
         let mut shown = self.0.lock();
         let shown = shown.get_or_insert_with(|| {
-            let metrics = TaskMetrics::new("rank", u32::try_from(rank).unwrap_or(u32::MAX));
-            let http = observe_from_env(&metrics, trust);
-            Shown { metrics, started: Instant::now(), is_reported: false, _http: http }
+            let metrics = TaskMetrics::from_env("rank", u32::try_from(rank).unwrap_or(u32::MAX));
+            let observation = observe_from_env(&metrics, trust);
+            Shown {
+                metrics,
+                started: Instant::now(),
+                is_reported: false,
+                _observation: observation,
+            }
         });
         shown.metrics.clone()
     }
