@@ -234,7 +234,10 @@ class Link:
         offer = dict(fields(first(Client(port).call("WorkerService/GetStatus"), 7001)))
         text = lambda t: struct.pack("<H", len(t)) + t.encode()
         hello = struct.pack("<IB", offer[1], 0) + offer[2] + text("/job:worker/replica:0/task:9") + text(memory[0])
-        hello += struct.pack("<QQ", memory[1], memory[2]) + struct.pack("<IQ", 1, 4711)
+        hello += struct.pack("<QQ", memory[1], memory[2])
+        if offer[1] > 4:
+            hello += struct.pack("<QH", 0, 0)  # no UCX
+        hello += struct.pack("<IQ", 1, 4711)
         if is_local:
             # Names of the abstract namespace begin with a zero.
             self.socket = socket.socket(socket.AF_UNIX)

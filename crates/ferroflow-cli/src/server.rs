@@ -61,8 +61,8 @@ pub struct Args {
     /// servers)
     #[arg(long)]
     exit_with_workers: bool,
-    /// Transport between Ferroflow tasks: auto (shared memory on one host, else TCP), tcp, or grpc
-    /// (as between TensorFlow tasks)
+    /// Transport between Ferroflow tasks: auto (shared memory on one host, else UCX where there are
+    /// RDMA devices and no credentials, else TCP), tcp, ucx, or grpc (as between TensorFlow tasks)
     #[arg(long, value_name = "PATH", default_value = "auto")]
     data_path: DataPath,
     /// Address on which health probes are answered without TLS: HTTP /healthz and /readyz, and gRPC

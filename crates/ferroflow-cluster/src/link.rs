@@ -6,8 +6,9 @@
 //! called with RunGraph and RecvTensor. The same happens if a link cannot be opened.
 //!
 //! A link consists of two connections: one for calls and small values, one for large values. Tasks
-//! on one host use Unix sockets, and shared memory for large values. The [`Receiver`] handles the
-//! values and calls that arrive.
+//! on one host use Unix sockets, and shared memory for large values. If both tasks have a port of
+//! UCX, the greeting on the first connection agrees on a stream over UCX in place of the second.
+//! The [`Receiver`] handles the values and calls that arrive.
 
 mod frame;
 mod hello;
@@ -29,6 +30,7 @@ pub(crate) use tickets::LinkTickets;
 
 use crate::part::PartDone;
 use crate::rpc::BoxFuture;
+use ferroflow_collective::ucx::UcxPort;
 use ferroflow_core::{CancelToken, Error, InlineScope, Received, Result, bail};
 use ferroflow_identity::PeerIdentity;
 use std::sync::Arc;
@@ -36,11 +38,14 @@ use std::sync::Arc;
 /// How values travel between Ferroflow tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataPath {
-    /// Shared memory on one host, links over TCP between hosts.
+    /// Shared memory on one host, links over TCP between hosts, over UCX where both hosts have a
+    /// device for remote direct memory access and the tasks have no credentials.
     #[default]
     Auto,
     /// Links over TCP, also on one host.
     Tcp,
+    /// Links over TCP whose large values go over UCX: InfiniBand and RoCE where they are.
+    Ucx,
     /// No links: gRPC, as with TensorFlow tasks.
     Grpc,
 }
@@ -52,8 +57,12 @@ impl std::str::FromStr for DataPath {
         match text {
             "auto" => Ok(DataPath::Auto),
             "tcp" => Ok(DataPath::Tcp),
+            "ucx" => Ok(DataPath::Ucx),
             "grpc" => Ok(DataPath::Grpc),
-            _ => bail!(InvalidArgument, "invalid data path {text:?}: expected auto, tcp or grpc"),
+            _ => bail!(
+                InvalidArgument,
+                "invalid data path {text:?}: expected auto, tcp, ucx or grpc"
+            ),
         }
     }
 }
@@ -68,6 +77,8 @@ pub(crate) struct Identity {
     pub path: DataPath,
     /// The name under which tasks on the same host find it; empty if they cannot.
     pub local_name: String,
+    /// Where large values come in over UCX.
+    pub ucx: Option<UcxPort>,
 }
 
 /// A task that sends to this one.

@@ -3,9 +3,11 @@
 
 mod local;
 mod secure;
+mod ucx;
 
 pub(crate) use secure::{SecureNetwork, accept};
 pub use secure::{TlsConnector, TlsStream, accept_http, connect_http};
+pub(crate) use ucx::{UcxStream, ucx_port};
 
 use crate::rpc::{BoxFuture, BoxIo, Connector, TcpConnector};
 use std::io;

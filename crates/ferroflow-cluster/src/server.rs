@@ -7,7 +7,7 @@ use crate::health::Readiness;
 use crate::link::{DataPath, Identity, LinkTickets, Links};
 use crate::listen::{Handed, descriptors, listen};
 use crate::master::{Master, MasterOptions};
-use crate::net::{NetListener, SecureNetwork, SystemNetwork, TaskNetwork};
+use crate::net::{NetListener, SecureNetwork, SystemNetwork, TaskNetwork, ucx_port};
 use crate::rpc;
 use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
@@ -192,6 +192,7 @@ impl Server {
             tickets: LinkTickets::new()?,
             path: data_path,
             local_name,
+            ucx: ucx_port(data_path, &trust),
         });
         let channels = Arc::new(Channels::over(network.clone()));
         let links = Links::new(identity.clone(), channels.clone(), network);

@@ -47,6 +47,8 @@ mod rendezvous;
 mod schedule;
 mod signature;
 pub mod simulate;
+#[cfg(target_os = "linux")]
+pub mod ucx;
 mod wire;
 
 pub use compress::WireCompression;

@@ -2,6 +2,7 @@
 //! as processes do.
 #![allow(clippy::unwrap_used)]
 
+use ferroflow_collective::ucx::{UcxPipe, UcxPort};
 use ferroflow_collective::{
     Engine, EngineOptions, Group, GroupOptions, LinkCostModel, Membership, ReduceOp, SubmitOptions,
     TransportChoice,
@@ -10,6 +11,7 @@ use ferroflow_testing::needs::Need;
 use ferroflow_testing::{trial, trials};
 use std::net::TcpListener;
 use std::sync::{Barrier, Mutex};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// Memory and descriptors for a thousand ranks.
@@ -24,6 +26,8 @@ fn main() {
         trial!(engines_agree_through_a_tree),
         trial!(a_rank_that_dies_below_another_is_named_on_all),
         trial!(ucx_carries_the_values_of_ranks, UCX),
+        trial!(a_pipe_over_ucx_keeps_order_and_waits_for_its_reader, UCX),
+        trial!(a_pipe_over_ucx_ends_with_either_end, UCX),
         trial!(ranks_without_ucx_use_tcp),
     ]);
 }
@@ -192,6 +196,77 @@ fn ucx_carries_the_values_of_ranks() {
             group.barrier().unwrap();
         });
     }
+}
+
+/// Two ends of a pipe, with their ports.
+fn pipe() -> ([UcxPort; 2], [UcxPipe; 2]) {
+    let [a, b] = [UcxPort::open().unwrap(), UcxPort::open().unwrap()];
+    let one = a.pipe(1, 2, b.address()).unwrap();
+    let other = b.pipe(2, 1, a.address()).unwrap();
+    ([a, b], [one, other])
+}
+
+/// Polls until the result is there.
+fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn a_pipe_over_ucx_keeps_order_and_waits_for_its_reader() {
+    const TOTAL: usize = 40_000_000;
+    let byte = |i: usize| (i ^ (i >> 8) ^ (i >> 16)) as u8;
+    let (_ports, [writer, reader]) = pipe();
+    // No more than a window is sent before anything was read.
+    let waker = std::task::Waker::noop();
+    let (mut context, mut sent) = (Context::from_waker(waker), 0);
+    let some = |from: usize| -> Vec<u8> {
+        (from..(from + 1 + from % 3_000_000).min(TOTAL)).map(byte).collect()
+    };
+    while let Poll::Ready(n) = writer.poll_write(&mut context, &some(sent)) {
+        sent += n.unwrap();
+    }
+    assert!(sent > 0 && sent < TOTAL, "{sent}");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while sent < TOTAL {
+                let bytes = some(sent);
+                sent += block_on(|cx| writer.poll_write(cx, &bytes)).unwrap();
+            }
+        });
+        let (mut read, mut into) = (0, vec![0; 777_777]);
+        loop {
+            let len = 1 + read % into.len();
+            let n = block_on(|cx| reader.poll_read(cx, &mut into[..len])).unwrap();
+            if n == 0 {
+                break;
+            }
+            assert!(into[..n].iter().enumerate().all(|(i, b)| *b == byte(read + i)), "{read}");
+            read += n;
+        }
+        assert_eq!(read, TOTAL);
+    });
+}
+
+fn a_pipe_over_ucx_ends_with_either_end() {
+    let (_ports, [one, other]) = pipe();
+    assert_eq!(block_on(|cx| one.poll_write(cx, b"last words")).unwrap(), 10);
+    drop(one);
+    let mut into = [0; 100];
+    assert_eq!(block_on(|cx| other.poll_read(cx, &mut into)).unwrap(), 10);
+    assert_eq!(block_on(|cx| other.poll_read(cx, &mut into)).unwrap(), 0);
+    assert!(block_on(|cx| other.poll_write(cx, b"x")).is_err());
 }
 
 fn ranks_without_ucx_use_tcp() {

@@ -1,9 +1,10 @@
 //! Ranks that mpirun or ssh starts.
 
 use crate::common::{Lines, PROGRAM, Running, ferroflow};
+use crate::example::{self, Example};
 use crate::sshd::Sshd;
 use ferroflow_testing::needs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -27,6 +28,24 @@ pub fn a_job_token_passes_through_a_terminal_unseen() {
     let job = [&["run", "-H", "192.0.2.7:1"], &shell[..], &token].concat();
     let out = ferroflow(&job).output().unwrap();
     assert_eq!(text(&out.stdout), "[0] a token of 32 letters\n", "{}", text(&out.stderr));
+}
+
+pub fn ssh_runs_the_example() {
+    let (server, train) = (Sshd::start(), Example::new());
+    let shell = server.remote_shell();
+    // With a user, also this host is reached by ssh.
+    let user = text(&Command::new("id").arg("-un").output().unwrap().stdout);
+    let hosts = format!("{}@localhost:2", user.trim());
+    let job = ["run", "-H", &hosts, "--rsh", &shell, "--"];
+    example::check(&ferroflow(&job).args(train.words()).output().unwrap());
+}
+
+pub fn torchrun_runs_the_example() {
+    let train = Example::new();
+    let mut command = Command::new("torchrun");
+    command.args(["--standalone", "--nproc-per-node", "2", "--no-python"]);
+    command.env_remove("FERROFLOW_ADDRESS").stdin(Stdio::null());
+    example::check(&command.args(train.words()).output().unwrap());
 }
 
 pub fn ssh_starts_ranks_and_returns_their_exit_code() {

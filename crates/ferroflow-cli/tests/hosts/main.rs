@@ -7,6 +7,7 @@
 mod common;
 mod doctor;
 mod elastic;
+mod example;
 mod faults;
 mod gpu_libraries;
 mod kubernetes;
@@ -20,11 +21,14 @@ mod users;
 
 use ferroflow_testing::needs::{
     ANOTHER_USER, HOST_NAME, MOUNTS, MPICH, MPIRUN, NETWORK_NAMESPACES, SLURM, SLURM_PMIX, SSHD,
-    TERMINAL,
+    TERMINAL, TORCHRUN, UCX,
 };
 use ferroflow_testing::{trial, trials};
 
 fn main() {
+    if example::is_rank() {
+        return example::run();
+    }
     trials::run(&[
         trial!(faults::every_call_ends_after_a_task_is_cut_off, NETWORK_NAMESPACES),
         trial!(faults::every_call_ends_when_only_the_master_reaches_both, NETWORK_NAMESPACES),
@@ -36,15 +40,21 @@ fn main() {
             network::a_session_finds_a_task_at_its_new_address_without_a_failed_step,
             NETWORK_NAMESPACES
         ),
+        trial!(
+            network::values_go_over_ucx_and_a_killed_task_ends_the_step,
+            NETWORK_NAMESPACES,
+            UCX
+        ),
         trial!(network::a_slow_link_is_not_taken_for_a_dead_task, network::SLOW_LINKS),
         trial!(users::another_user_of_this_host_is_not_let_in, ANOTHER_USER),
         trial!(launchers::ranks_that_mpirun_starts_find_each_other, MPIRUN),
-        trial!(mpi::open_mpi_starts_ranks_on_two_hosts, MPIRUN, NETWORK_NAMESPACES),
-        trial!(mpi::mpich_starts_ranks_on_two_hosts, MPICH, NETWORK_NAMESPACES),
+        trial!(namespaces::our_launcher_runs_the_example_on_two_hosts, NETWORK_NAMESPACES),
+        trial!(mpi::open_mpi_runs_the_example_on_two_hosts, MPIRUN, NETWORK_NAMESPACES),
+        trial!(mpi::mpich_runs_the_example_on_two_hosts, MPICH, NETWORK_NAMESPACES),
         trial!(mpi::ranks_choose_the_interface_that_reaches_the_others, MPICH, NETWORK_NAMESPACES),
-        trial!(slurm::srun_starts_ranks_on_two_nodes_by_pmi2, SLURM, NETWORK_NAMESPACES),
+        trial!(slurm::srun_runs_the_example_on_two_nodes_by_pmi2, SLURM, NETWORK_NAMESPACES),
         trial!(
-            slurm::srun_starts_ranks_on_two_nodes_by_pmix,
+            slurm::srun_runs_the_example_on_two_nodes_by_pmix,
             SLURM,
             SLURM_PMIX,
             NETWORK_NAMESPACES
@@ -68,6 +78,8 @@ fn main() {
         trial!(doctor::faults_of_tasks_are_found),
         trial!(doctor::faults_of_a_network_are_found, NETWORK_NAMESPACES),
         trial!(launchers::a_job_token_passes_through_a_terminal_unseen, TERMINAL),
+        trial!(launchers::ssh_runs_the_example, SSHD),
+        trial!(launchers::torchrun_runs_the_example, TORCHRUN),
         trial!(launchers::ssh_starts_ranks_and_returns_their_exit_code, SSHD),
         trial!(launchers::ranks_that_ssh_started_end_with_the_launcher, SSHD),
         trial!(elastic::ranks_go_on_as_slots_come_and_go, HOST_NAME),

@@ -3,6 +3,7 @@
 
 use crate::common::netns::Cable;
 use crate::common::{PROGRAM, folder};
+use crate::example::{self, Example};
 use ferroflow_testing::needs::MPIRUN_ENVIRONMENT;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -67,17 +68,17 @@ fn check(out: &Output) {
     }
 }
 
-pub fn open_mpi_starts_ranks_on_two_hosts() {
-    let (cable, agent) = (Cable::between_two(), Agent::new());
+pub fn open_mpi_runs_the_example_on_two_hosts() {
+    let (cable, agent, train) = (Cable::between_two(), Agent::new(), Example::new());
     let hosts = format!("{}:1,{}:1", cable.near(), cable.far());
     let mut command = launcher(&cable, &["mpirun.openmpi", "--mca", "plm_rsh_agent", agent.path()]);
-    command.envs(MPIRUN_ENVIRONMENT).args(["-H", &hosts, "-np", "2", PROGRAM]).args(BENCH);
-    check(&command.output().unwrap());
+    command.envs(MPIRUN_ENVIRONMENT).args(["-H", &hosts, "-np", "2"]).args(train.words());
+    example::check(&command.output().unwrap());
 }
 
-pub fn mpich_starts_ranks_on_two_hosts() {
-    let (cable, agent) = (Cable::between_two(), Agent::new());
-    check(&mpich(&cable, &agent).arg(PROGRAM).args(BENCH).output().unwrap());
+pub fn mpich_runs_the_example_on_two_hosts() {
+    let (cable, agent, train) = (Cable::between_two(), Agent::new(), Example::new());
+    example::check(&mpich(&cable, &agent).args(train.words()).output().unwrap());
 }
 
 pub fn ranks_choose_the_interface_that_reaches_the_others() {

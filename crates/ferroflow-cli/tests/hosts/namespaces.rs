@@ -2,6 +2,7 @@
 
 use crate::common::netns::Cable;
 use crate::common::{PROGRAM, ferroflow, task};
+use crate::example::{self, Example};
 use ferroflow_testing::this_test;
 
 pub fn a_cluster_works_together_on_several_hosts() {
@@ -22,6 +23,13 @@ pub fn a_cluster_works_together_on_several_hosts() {
     let errors = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(3), "{errors}");
     assert!(errors.contains(&format!(" on {}) was the first to fail", cable.far())), "{errors}");
+}
+
+pub fn our_launcher_runs_the_example_on_two_hosts() {
+    let (cable, train) = (Cable::between_two(), Example::new());
+    let hosts = format!("{}:1,{}:1", cable.near(), cable.far());
+    let job = ["run", "-H", &hosts, "--rsh", "ip netns exec {host} sh -c", "--"];
+    example::check(&ferroflow(&job).args(train.words()).output().unwrap());
 }
 
 /// The launcher hands out certificates, and the ranks refuse to listen without them.

@@ -1,7 +1,8 @@
 //! Ranks that srun starts on two nodes, which are network namespaces of this host.
 
 use crate::common::netns::Cable;
-use crate::common::{FOREVER, PROGRAM, Running, folder};
+use crate::common::{FOREVER, Running, folder};
+use crate::example::{self, Example};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -110,22 +111,18 @@ impl Drop for Slurm {
     }
 }
 
-pub fn srun_starts_ranks_on_two_nodes_by_pmix() {
+pub fn srun_runs_the_example_on_two_nodes_by_pmix() {
     two_nodes("--mpi=pmix");
 }
 
-pub fn srun_starts_ranks_on_two_nodes_by_pmi2() {
+pub fn srun_runs_the_example_on_two_nodes_by_pmi2() {
     two_nodes("--mpi=pmi2");
 }
 
 fn two_nodes(store: &str) {
-    let cable = Cable::between_two();
+    let (cable, train) = (Cable::between_two(), Example::new());
     let slurm = Slurm::start(&cable);
-    let bench = ["bench", "allreduce", "--sizes", "4", "--seconds", "0.02", "--json"];
-    let job = ["srun", store, "-N2", "-n2", PROGRAM];
-    let said = slurm.says(&[&job[..], &bench].concat());
-    let figures: Vec<serde_json::Value> =
-        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    assert_eq!(figures.len(), 1, "{said}{}", slurm.logs());
-    assert_eq!((&figures[0]["n"], &figures[0]["links"]), (&2.into(), &"tcp".into()), "{said}");
+    let job: Vec<&str> = ["srun", store, "-N2", "-n2"].into_iter().chain(train.words()).collect();
+    let out = slurm.in_namespace(Some(&slurm.near), &job).output().unwrap();
+    example::check(&out);
 }

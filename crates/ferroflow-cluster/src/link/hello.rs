@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
 /// The protocol version. It changes with the handshake or the frames; both sides must have the
 /// same.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// The limit of a greeting.
 const MAX_HELLO: usize = 64 << 10;
 
@@ -41,6 +41,24 @@ pub(super) struct LinkHello {
     pub incarnations: Vec<u64>,
     /// Shared memory that it offers for large values.
     pub blocks: Option<BlockMemory>,
+    /// How it sends large values over UCX, if the accepting task takes them so.
+    pub ucx: Option<UcxOffer>,
+}
+
+/// A stream over UCX that a task offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UcxOffer {
+    /// The number of the stream's end at the accepting task.
+    pub number: u64,
+    /// The address of the connecting task's port.
+    pub address: Vec<u8>,
+}
+
+impl UcxOffer {
+    /// The number of the stream's end at the connecting task.
+    pub fn own_number(&self) -> u64 {
+        !self.number
+    }
 }
 
 /// The answer of the accepting task.
@@ -48,6 +66,8 @@ pub(super) struct LinkHello {
 pub(super) struct Welcome {
     /// Whether it has mapped the offered shared memory.
     pub takes_blocks: bool,
+    /// The address of its UCX port, if it takes the offered stream; else empty.
+    pub ucx: Vec<u8>,
     /// Its name, for messages.
     pub task: String,
     /// The incarnations of its devices.
@@ -66,6 +86,9 @@ impl LinkHello {
         put_text(&mut body, name);
         body.put_u64_le(len);
         body.put_u64_le(mark);
+        let ucx = self.ucx.as_ref().map_or((0, &[][..]), |offer| (offer.number, &offer.address));
+        body.put_u64_le(ucx.0);
+        put_bytes(&mut body, ucx.1);
         put_numbers(&mut body, &self.incarnations);
         send(to, &body).await
     }
@@ -91,9 +114,12 @@ impl LinkHello {
         let name = text(body)?;
         let len = body.try_get_u64_le().ok()?;
         let mark = body.try_get_u64_le().ok()?;
+        let number = body.try_get_u64_le().ok()?;
+        let address = bytes(body)?.to_vec();
+        let ucx = (!address.is_empty()).then_some(UcxOffer { number, address });
         let incarnations = numbers(body)?;
         let blocks = (!name.is_empty()).then_some(BlockMemory { name, len, mark });
-        Some(LinkHello { purpose, token, task, incarnations, blocks })
+        Some(LinkHello { purpose, token, task, incarnations, blocks, ucx })
     }
 }
 
@@ -103,6 +129,7 @@ pub(super) async fn answer(to: &mut BoxWrite, answer: &Result<Welcome>) -> Resul
     match answer {
         Ok(welcome) => {
             body.put_slice(&[1, welcome.takes_blocks.into()]);
+            put_bytes(&mut body, &welcome.ucx);
             put_text(&mut body, &welcome.task);
             put_numbers(&mut body, &welcome.incarnations);
         }
@@ -119,11 +146,12 @@ pub(super) async fn receive_answer(from: &mut BoxRead) -> Result<Welcome> {
     match body.as_slice() {
         [1, takes_blocks, rest @ ..] => {
             let rest = &mut &*rest;
-            let (task, incarnations) = (text(rest), numbers(rest));
-            let (Some(task), Some(incarnations)) = (task, incarnations) else {
+            let ucx = bytes(rest).map(<[u8]>::to_vec);
+            let (Some(ucx), Some(task), Some(incarnations)) = (ucx, text(rest), numbers(rest))
+            else {
                 return Err(err!(InvalidArgument, "malformed answer to a link greeting"));
             };
-            Ok(Welcome { takes_blocks: *takes_blocks != 0, task, incarnations })
+            Ok(Welcome { takes_blocks: *takes_blocks != 0, ucx, task, incarnations })
         }
         [0, 0, why @ ..] => {
             let why = text(&mut &*why).unwrap_or_default();
@@ -172,16 +200,25 @@ fn numbers(from: &mut &[u8]) -> Option<Vec<u64>> {
 }
 
 fn put_text(to: &mut BytesMut, text: &str) {
-    let text = cut(text, MAX_TEXT);
-    to.put_u16_le(text.len() as u16);
-    to.put_slice(text.as_bytes());
+    put_bytes(to, cut(text, MAX_TEXT).as_bytes());
 }
 
 fn text(from: &mut &[u8]) -> Option<String> {
+    Some(std::str::from_utf8(bytes(from)?).ok()?.to_string())
+}
+
+/// Bytes, none if there are more than a greeting can have.
+fn put_bytes(to: &mut BytesMut, bytes: &[u8]) {
+    let len = u16::try_from(bytes.len()).unwrap_or(0);
+    to.put_u16_le(len);
+    to.put_slice(&bytes[..usize::from(len)]);
+}
+
+fn bytes<'b>(from: &mut &'b [u8]) -> Option<&'b [u8]> {
     let len = usize::from(from.try_get_u16_le().ok()?);
-    let (text, rest) = from.split_at_checked(len)?;
+    let (bytes, rest) = from.split_at_checked(len)?;
     *from = rest;
-    Some(std::str::from_utf8(text).ok()?.to_string())
+    Some(bytes)
 }
 
 pub(super) fn lost(e: std::io::Error) -> Error {
@@ -196,19 +233,25 @@ mod tests {
     async fn greetings_round_trip() {
         let memory = BlockMemory { name: "memory".into(), len: 77, mark: 78 };
         for blocks in [None, Some(memory)] {
+            let ucx = blocks.is_none().then(|| UcxOffer { number: 7, address: vec![1, 0] });
             let hello = LinkHello {
                 purpose: ConnectionPurpose::Bulk,
                 token: [7; 16],
                 task: "/job:ps/replica:0/task:0".into(),
                 incarnations: vec![1, u64::MAX],
                 blocks,
+                ucx,
             };
             let (near, far) = tokio::io::duplex(1 << 12);
             let (mut near, mut far): (BoxWrite, BoxRead) = (Box::new(near), Box::new(far));
             hello.send(&mut near).await.unwrap();
             assert_eq!(LinkHello::receive(&mut far).await.unwrap(), hello);
-            let welcome =
-                Welcome { takes_blocks: true, task: "x".into(), incarnations: vec![3, 0] };
+            let welcome = Welcome {
+                takes_blocks: true,
+                ucx: vec![9; 300],
+                task: "x".into(),
+                incarnations: vec![3, 0],
+            };
             answer(&mut near, &Ok(welcome.clone())).await.unwrap();
             assert_eq!(receive_answer(&mut far).await.unwrap(), welcome);
             answer(&mut near, &Err(err!(Aborted, "no"))).await.unwrap();
@@ -223,7 +266,7 @@ mod tests {
             let mut from: BoxRead = Box::new(bytes);
             assert!(LinkHello::receive(&mut from).await.is_err());
         }
-        for body in [&b""[..], b"\x02\0\0\0\0", b"\x04\0\0\0\x07", &[4, 0, 0, 0, 0, 1, 2]] {
+        for body in [&b""[..], b"\x02\0\0\0\0", b"\x05\0\0\0\x07", &[5, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(LinkHello::parse(body), None);
         }
     }

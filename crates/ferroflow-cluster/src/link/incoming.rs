@@ -1,16 +1,17 @@
 //! The receiving end of a link.
 
 use super::frame::{self, FrameHead, FrameKind, LinkFrame, LinkPart};
-use super::hello::{self, ConnectionPurpose, LinkHello, Welcome};
+use super::hello::{self, ConnectionPurpose, LinkHello, UcxOffer, Welcome};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::incarnation_of;
-use crate::net::{Halves, NetStream};
+use crate::net::{Halves, NetStream, UcxStream};
 use crate::part::{PartDone, PartOutput};
 use crate::rpc::Caller;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
+use ferroflow_collective::ucx::UcxPort;
 use ferroflow_core::{
     CancelToken, DType, DeviceName, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor,
     bail, ensure, err,
@@ -47,9 +48,14 @@ pub(crate) async fn serve(
         Ok(source) => Ok((map_blocks(&hello, own, local.is_some()).await, source)),
         Err(e) => Err(e),
     };
+    let ucx = match (&admitted, &hello.ucx, &own.ucx) {
+        (Ok(_), Some(offer), Some(port)) => accept_ucx(offer, port),
+        _ => None,
+    };
     let answer = match &admitted {
         Ok((blocks, _)) => Ok(Welcome {
             takes_blocks: blocks.is_some(),
+            ucx: ucx.as_ref().map_or(Vec::new(), |(_, address)| address.clone()),
             task: own.task.clone(),
             incarnations: own.incarnations.clone(),
         }),
@@ -80,7 +86,19 @@ pub(crate) async fn serve(
         return Err(e);
     }
     let mut uncleaned = HashSet::default();
-    let ended = incoming.take_all(&calls, &mut uncleaned).await;
+    let values = async {
+        if let Some((stream, _)) = ucx {
+            let receiver = calls.receiver.clone();
+            if let Err(e) = Box::pin(serve(stream, caller, own, receiver)).await {
+                tracing::debug!(task = hello.task, "values over UCX ended: {e}");
+            }
+        }
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        ended = incoming.take_all(&calls, &mut uncleaned) => ended,
+        never = values => never,
+    };
     outbox.close();
     writing.abort();
     // The caller is gone: no call needs an answer, and no cleanup will come.
@@ -92,6 +110,14 @@ pub(crate) async fn serve(
     };
     incoming.receiver.lost(&incoming.source, &why);
     ended
+}
+
+/// The stream over UCX that a caller offers, and the address of this task for it. Without it the
+/// caller sends large values over a second connection.
+fn accept_ucx(offer: &UcxOffer, port: &UcxPort) -> Option<(NetStream, Vec<u8>)> {
+    let pipe = port.pipe(offer.number, offer.own_number(), &offer.address);
+    let pipe = pipe.inspect_err(|e| tracing::warn!("a task is not reached over UCX: {e}")).ok()?;
+    Some((NetStream::Other(Box::new(UcxStream(pipe))), port.address().to_vec()))
 }
 
 /// Checks the ticket of a caller and returns the task that it is.
@@ -410,6 +436,7 @@ mod tests {
             tickets: LinkTickets::with([7; 16]),
             path: DataPath::Auto,
             local_name: String::new(),
+            ucx: None,
         };
         let writer = BlockWriter::create(1 << 20).unwrap();
         let hello = |blocks| LinkHello {
@@ -418,6 +445,7 @@ mod tests {
             task: "/job:worker/replica:0/task:0".into(),
             incarnations: vec![2],
             blocks: Some(blocks),
+            ucx: None,
         };
         let memory = || writer.offer().unwrap();
         let other = BlockMemory { mark: !memory().mark, ..memory() };

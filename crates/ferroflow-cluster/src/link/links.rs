@@ -1,7 +1,7 @@
 //! The links of a task by address. A link is opened on first use. A failed or lost link is opened
 //! again after a pause.
 
-use super::hello::{ConnectionPurpose, LinkHello, VERSION};
+use super::hello::{ConnectionPurpose, LinkHello, UcxOffer, VERSION};
 use super::outgoing::{Greeted, Link};
 use super::{DataPath, Identity, Receiver};
 use crate::channels::Channels;
@@ -55,6 +55,8 @@ pub(crate) struct LinkSlot {
     link: Mutex<Option<Arc<Link>>>,
     /// Locked while the link is opened. Holds the time of the next attempt.
     not_before: tokio::sync::Mutex<Option<Instant>>,
+    /// No greeting came back over UCX: the next link does without it.
+    lacks_ucx: AtomicBool,
 }
 
 impl LinkSlot {
@@ -104,6 +106,7 @@ impl Links {
             address: address.to_string(),
             link: Mutex::default(),
             not_before: tokio::sync::Mutex::default(),
+            lacks_ucx: AtomicBool::new(false),
         });
         if slots.len() >= MOST_SLOTS {
             slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.link().is_some());
@@ -165,17 +168,25 @@ impl Links {
             .then(|| BlockWriter::create(BLOCKS))
             .and_then(|made| made.inspect_err(|e| tracing::debug!("{e}")).ok());
         let offered = blocks.as_ref().and_then(|blocks| blocks.offer().ok());
+        let uses_ucx = !is_local && !slot.lacks_ucx.load(Ordering::Relaxed);
+        let ucx =
+            self.own.ucx.as_ref().filter(|_| uses_ucx).map(|port| UcxOffer {
+                number: fastrand::u64(..),
+                address: port.address().to_vec(),
+            });
         let hello = LinkHello {
             purpose: ConnectionPurpose::Main,
             token: offer.token,
             task: self.own.task.clone(),
             incarnations: self.own.incarnations.clone(),
             blocks: offered,
+            ucx,
         };
         let greeted = Greeted { main, bulk, blocks };
-        let (link, driving) = Link::open(greeted, hello, &slot.address).await?;
+        let opening = Link::open(greeted, hello, &slot.address, &self.own, &slot.lacks_ucx);
+        let (link, driving) = opening.await?;
         *slot.link.lock() = Some(link.clone());
-        tracing::debug!(address = slot.address, is_local, "linked");
+        tracing::debug!(address = slot.address, is_local, ucx = link.uses_ucx, "linked");
         let (slot, receiver) = (slot.clone(), self.receiver.get().cloned());
         self.io.spawn(async move {
             let why = driving.await;

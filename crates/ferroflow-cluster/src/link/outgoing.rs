@@ -1,16 +1,17 @@
 //! The sending end of a link.
 
+use super::Identity;
 use super::frame::{self, FrameKind, LinkFrame, LinkPart};
 use super::hello::{self, ConnectionPurpose, LinkHello};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
-use crate::net::NetStream;
+use crate::net::{NetStream, UcxStream};
 use crate::spin::Answers;
 use ferroflow_collective::blocks::BlockWriter;
 use ferroflow_core::{Error, HashMap, InlineScope, Received, Result, bail, err};
 use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
@@ -18,6 +19,8 @@ use tokio::sync::Notify;
 const BLOCK_FROM: usize = 16 << 10;
 /// Values of at least this size go over the connection for large values.
 const BULK_FROM: usize = 256 << 10;
+/// The same if that connection is a stream over UCX.
+const UCX_FROM: usize = 16 << 10;
 /// If more bytes than this are queued, values are not pushed; the receiver must ask for them.
 const MOST_WAITING: usize = 256 << 20;
 
@@ -31,8 +34,12 @@ pub(crate) struct Link {
     pub incarnations: Vec<u64>,
     /// Its address, for messages.
     address: String,
+    /// Whether large values go over UCX.
+    pub uses_ucx: bool,
     main: Outbox,
     bulk: Outbox,
+    /// Values of at least this size go through `bulk`.
+    bulk_from: usize,
     blocks: Option<BlockWriter>,
     calls: Mutex<PendingCalls>,
     /// Answers from a task on this host.
@@ -60,25 +67,42 @@ pub(super) struct Greeted {
 
 impl Link {
     /// Makes a link of two streams. The returned future must be polled. It completes when the link
-    /// is lost, with the error.
+    /// is lost, with the error. `lacks_ucx` is set while no greeting has come back over UCX.
     pub(super) async fn open(
         greeted: Greeted,
         hello: LinkHello,
         address: &str,
+        own: &Identity,
+        lacks_ucx: &AtomicBool,
     ) -> Result<(Arc<Link>, impl Future<Output = Error> + Send + use<>)> {
         let mut main = greeted.main.split().map_err(hello::lost)?;
         hello.send(&mut main.write).await?;
         let welcome = hello::receive_answer(&mut main.read).await?;
-        let mut bulk = greeted.bulk.split().map_err(hello::lost)?;
-        LinkHello { purpose: ConnectionPurpose::Bulk, blocks: None, ..hello }
+        let ucx = match (&hello.ucx, &own.ucx) {
+            (Some(offer), Some(port)) if !welcome.ucx.is_empty() => {
+                let pipe = port.pipe(offer.own_number(), offer.number, &welcome.ucx);
+                pipe.inspect_err(|e| tracing::warn!(address, "not reached over UCX: {e}")).ok()
+            }
+            _ => None,
+        };
+        let uses_ucx = ucx.is_some();
+        lacks_ucx.fetch_or(uses_ucx, Ordering::Relaxed);
+        let bulk = ucx.map_or(greeted.bulk, |pipe| NetStream::Other(Box::new(UcxStream(pipe))));
+        let mut bulk = bulk.split().map_err(hello::lost)?;
+        LinkHello { purpose: ConnectionPurpose::Bulk, blocks: None, ucx: None, ..hello }
             .send(&mut bulk.write)
             .await?;
         hello::receive_answer(&mut bulk.read).await?;
+        if uses_ucx {
+            lacks_ucx.store(false, Ordering::Relaxed);
+        }
         let link = Arc::new(Link {
             id: fastrand::u64(..),
             task: welcome.task,
             incarnations: welcome.incarnations,
             address: address.to_string(),
+            uses_ucx,
+            bulk_from: if uses_ucx { UCX_FROM } else { BULK_FROM },
             main: Outbox::new(main.write, main.is_direct),
             // Long writes do not run on the thread that made the value.
             bulk: Outbox::new(bulk.write, false),
@@ -131,7 +155,7 @@ impl Link {
             }
             return is_sent;
         }
-        let outbox = if bytes >= BULK_FROM { &self.bulk } else { &self.main };
+        let outbox = if bytes >= self.bulk_from { &self.bulk } else { &self.main };
         if outbox.waiting_bytes() > MOST_WAITING {
             return false;
         }

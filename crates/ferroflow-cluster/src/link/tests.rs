@@ -121,6 +121,7 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
         tickets: LinkTickets::with([7; 16]),
         path,
         local_name: local_name.clone(),
+        ucx: None,
     });
     let (to, from) = Handed::channel();
     let trust = Trust::default();
@@ -149,6 +150,7 @@ fn links(path: DataPath) -> (Arc<Links>, Arc<Told>, mpsc::UnboundedReceiver<Even
         tickets: LinkTickets::with([1; 16]),
         path,
         local_name: String::new(),
+        ucx: None,
     };
     let links = Links::new(Arc::new(own), Arc::<Channels>::default(), Arc::new(SystemNetwork));
     let (told, events) = Told::new();

@@ -21,6 +21,7 @@ pub(crate) fn unlinked() -> Arc<dyn Transport> {
         tickets: LinkTickets::with([0; 16]),
         path: DataPath::Grpc,
         local_name: String::new(),
+        ucx: None,
     };
     let channels = Arc::<Channels>::default();
     let links = Links::new(Arc::new(own), channels.clone(), Arc::new(SystemNetwork));

@@ -1,9 +1,9 @@
 //! Links over UCX, which uses InfiniBand and RoCE where they are, and else TCP and shared memory of
 //! its own. Each call of `send` becomes one tagged message; the tag is the rank of the sender.
 
-mod library;
+pub(crate) mod library;
 
-pub(crate) use library::has_device;
+pub use library::has_device;
 
 use super::{Mesh, poll_until};
 use crate::failure::GroupFailure;

@@ -6,10 +6,14 @@ use ferroflow_core::{Code, DType, PartialShape, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_testing::graph;
 
-const EVERY_PATH: [[DataPath; 3]; 4] = [
+/// Tasks without the library of UCX use TCP in its place.
+const EVERY_PATH: [[DataPath; 3]; 6] = [
     [DataPath::Auto; 3],
     [DataPath::Tcp; 3],
+    [DataPath::Ucx; 3],
     [DataPath::Grpc; 3],
+    // One task without UCX among others with it.
+    [DataPath::Ucx, DataPath::Tcp, DataPath::Ucx],
     // One task without links among others with links.
     [DataPath::Grpc, DataPath::Auto, DataPath::Tcp],
 ];

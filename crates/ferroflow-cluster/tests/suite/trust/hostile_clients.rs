@@ -87,12 +87,13 @@ async fn clients_cannot_take_values_of_steps_and_collectives() {
 
 /// The greeting of a link, with what its sender says about itself.
 fn hello(token: &[u8], task: &str, incarnations: &[u64]) -> Vec<u8> {
-    let mut body = 4u32.to_le_bytes().to_vec();
+    let mut body = 5u32.to_le_bytes().to_vec();
     body.push(0);
     body.extend_from_slice(token);
     body.extend_from_slice(&(task.len() as u16).to_le_bytes());
     body.extend_from_slice(task.as_bytes());
-    body.extend_from_slice(&[0; 18]);
+    // Neither shared memory nor UCX.
+    body.extend_from_slice(&[0; 18 + 10]);
     body.extend_from_slice(&(incarnations.len() as u32).to_le_bytes());
     incarnations.iter().for_each(|i| body.extend_from_slice(&i.to_le_bytes()));
     let mut all = b"FERROFLW".to_vec();

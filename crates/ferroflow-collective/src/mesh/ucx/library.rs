@@ -27,6 +27,9 @@ const THREAD_MODE: u64 = 1 << 0;
 /// Several threads may use a worker, one at a time.
 const SERIALIZED: c_int = 1;
 const REMOTE_ADDRESS: u64 = 1 << 0;
+const ERROR_MODE: u64 = 1 << 1;
+/// Requests to a peer that is gone fail.
+const PEER_ERRORS: c_int = 1;
 
 /// The fields of `ucp_params_t` that are set. The mask tells the library which ones are.
 #[repr(C)]
@@ -49,6 +52,7 @@ struct WorkerParameters {
 struct EndpointParameters {
     mask: u64,
     address: *const c_void,
+    error_mode: c_int,
     rest: [u64; 16],
 }
 
@@ -163,8 +167,8 @@ impl Functions {
     }
 }
 
-/// A worker of UCX with its context: it sends and receives all messages of one rank.
-pub(super) struct Worker {
+/// A worker of UCX with its context: it sends and receives all messages of one rank or task.
+pub(crate) struct Worker {
     functions: Arc<Functions>,
     context: Pointer,
     worker: Pointer,
@@ -175,13 +179,13 @@ pub(super) struct Worker {
 unsafe impl Send for Worker {}
 
 /// The way to another worker. It belongs to the worker that has opened it.
-pub(super) struct Endpoint(Pointer);
+pub(crate) struct Endpoint(Pointer);
 
 // SAFETY: it is only used together with its worker.
 unsafe impl Send for Endpoint {}
 
 /// A send, receive or close that is under way, and the bytes that the library uses meanwhile.
-pub(super) struct Request {
+pub(crate) struct Request {
     functions: Arc<Functions>,
     request: Pointer,
     bytes: Vec<u8>,
@@ -191,7 +195,7 @@ pub(super) struct Request {
 unsafe impl Send for Request {}
 
 impl Worker {
-    pub(super) fn open() -> Result<Worker> {
+    pub(crate) fn open() -> Result<Worker> {
         let functions = Arc::new(Functions::load()?);
         let f = &*functions;
         let features = FEATURE_TAG | FEATURE_WAKEUP;
@@ -212,7 +216,7 @@ impl Worker {
     }
 
     /// What another worker needs to open an endpoint to this one.
-    pub(super) fn address(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn address(&mut self) -> Result<Vec<u8>> {
         let f = &*self.functions;
         let (mut address, mut length) = (null_mut(), 0);
         // SAFETY: the library stores a pointer and a length.
@@ -226,20 +230,30 @@ impl Worker {
     }
 
     /// Opens a way to the worker with this address.
-    pub(super) fn connect(&mut self, address: &[u8]) -> Result<Endpoint> {
+    pub(crate) fn connect(&mut self, address: &[u8]) -> Result<Endpoint> {
+        self.connect_with(address, REMOTE_ADDRESS)
+    }
+
+    /// [`Worker::connect`] to a worker that may go away while this one stays.
+    pub(crate) fn connect_to_peer(&mut self, address: &[u8]) -> Result<Endpoint> {
+        self.connect_with(address, REMOTE_ADDRESS | ERROR_MODE)
+    }
+
+    fn connect_with(&mut self, address: &[u8], mask: u64) -> Result<Endpoint> {
         let f = &*self.functions;
         let address = address.as_ptr().cast();
-        let parameters = EndpointParameters { mask: REMOTE_ADDRESS, address, rest: [0; 16] };
+        let parameters =
+            EndpointParameters { mask, address, error_mode: PEER_ERRORS, rest: [0; 16] };
         let mut endpoint = null_mut();
         // SAFETY: the structure begins as the library expects. The library reads the address during
-        // the call. It checks the address, whose bytes come from a rank that has proved who it is.
+        // the call. It checks the address, whose bytes come from a peer that has proved who it is.
         let status = unsafe { (f.ucp_ep_create)(self.worker, &parameters, &mut endpoint) };
         f.check("a connection", status)?;
         Ok(Endpoint(endpoint))
     }
 
     /// Sends a message. `None` if it is already on its way.
-    pub(super) fn send(
+    pub(crate) fn send(
         &mut self,
         to: &Endpoint,
         tag: u64,
@@ -254,11 +268,39 @@ impl Worker {
     }
 
     /// The next message with this tag, or the request that receives it. `None` if none has arrived.
-    pub(super) fn receive(&mut self, tag: u64) -> Result<Option<Result<Vec<u8>, Request>>> {
+    pub(crate) fn receive(&mut self, tag: u64) -> Result<Option<Result<Vec<u8>, Request>>> {
+        let found = self.receive_matching(tag, u64::MAX, usize::MAX)?;
+        Ok(found.map(|(_, message)| message))
+    }
+
+    /// The next message with any tag, and its tag. Fails if it is longer than `longest`; it is then
+    /// never received, nor is any message after it.
+    pub(crate) fn receive_any(
+        &mut self,
+        longest: usize,
+    ) -> Result<Option<(u64, Result<Vec<u8>, Request>)>> {
+        self.receive_matching(0, 0, longest)
+    }
+
+    fn receive_matching(
+        &mut self,
+        tag: u64,
+        mask: u64,
+        longest: usize,
+    ) -> Result<Option<(u64, Result<Vec<u8>, Request>)>> {
         let f = &*self.functions;
         let mut about = Received::default();
         // SAFETY: the library stores the description of a message, if it returns one.
-        let message = unsafe { (f.ucp_tag_probe_nb)(self.worker, tag, u64::MAX, 1, &mut about) };
+        let probe = |remove, about: &mut Received| unsafe {
+            (f.ucp_tag_probe_nb)(self.worker, tag, mask, remove, about)
+        };
+        if longest < usize::MAX {
+            let is_there = !probe(0, &mut about).is_null();
+            if is_there && about.length > longest {
+                bail!(ResourceExhausted, "a message over UCX has {} bytes", about.length);
+            }
+        }
+        let message = probe(1, &mut about);
         if message.is_null() {
             return Ok(None);
         }
@@ -270,11 +312,12 @@ impl Worker {
             let into = bytes.as_mut_ptr().cast();
             (f.ucp_tag_msg_recv_nbx)(self.worker, into, about.length, message, &parameters)
         };
-        self.begun("a receive", request, bytes).map(Some)
+        let begun = self.begun("a receive", request, bytes)?;
+        Ok(Some((about.tag, begun)))
     }
 
     /// Closes an endpoint after what was sent to it has been delivered.
-    pub(super) fn close(&mut self, endpoint: Endpoint) -> Result<Option<Request>> {
+    pub(crate) fn close(&mut self, endpoint: Endpoint) -> Result<Option<Request>> {
         let parameters = RequestParameters::default();
         // SAFETY: the endpoint is open, and is not used any more. Without flags, the library first
         // delivers what was sent.
@@ -300,13 +343,13 @@ impl Worker {
     }
 
     /// Lets messages proceed. Returns whether any did.
-    pub(super) fn progress(&mut self) -> bool {
+    pub(crate) fn progress(&mut self) -> bool {
         // SAFETY: the worker exists.
         unsafe { (self.functions.ucp_worker_progress)(self.worker) > 0 }
     }
 
     /// A descriptor that becomes readable after [`Worker::arm`] when a message can proceed.
-    pub(super) fn descriptor(&mut self) -> Result<OwnedFd> {
+    pub(crate) fn descriptor(&mut self) -> Result<OwnedFd> {
         let mut descriptor = -1;
         // SAFETY: the library stores a number.
         let status = unsafe { (self.functions.ucp_worker_get_efd)(self.worker, &mut descriptor) };
@@ -318,7 +361,7 @@ impl Worker {
     }
 
     /// Makes the descriptor unreadable until a message can proceed. False if one can now.
-    pub(super) fn arm(&mut self) -> Result<bool> {
+    pub(crate) fn arm(&mut self) -> Result<bool> {
         // SAFETY: the worker exists.
         match unsafe { (self.functions.ucp_worker_arm)(self.worker) } {
             BUSY => Ok(false),
@@ -329,7 +372,7 @@ impl Worker {
 
 impl Request {
     /// Whether it is complete, after the worker has made progress.
-    pub(super) fn is_complete(&self) -> Result<bool> {
+    pub(crate) fn is_complete(&self) -> Result<bool> {
         // SAFETY: the request is not freed before `self` is dropped.
         match unsafe { (self.functions.ucp_request_check_status)(self.request) } {
             IN_PROGRESS => Ok(false),
@@ -338,12 +381,12 @@ impl Request {
     }
 
     /// The bytes of a complete request.
-    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
     /// The number of bytes under way.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 }
@@ -373,6 +416,6 @@ impl Drop for Worker {
 }
 
 /// Whether this host has a device for remote direct memory access.
-pub(crate) fn has_device() -> bool {
+pub fn has_device() -> bool {
     std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some())
 }
