@@ -8,6 +8,7 @@ use crate::background::Background;
 use crate::binary::Profile;
 use crate::book;
 use crate::conformance;
+use crate::dashboard;
 use crate::deny;
 use crate::linted;
 use crate::programs;
@@ -32,7 +33,8 @@ pub struct Args {
     #[arg(long)]
     release: bool,
 
-    /// As root on Debian: first install programs that some tests need (g++, ip, mpirun, srun, sshd)
+    /// As root on Debian: first install programs that some tests need (g++, ip, mpirun, srun,
+    /// sshd, Chromium)
     #[arg(long)]
     install: bool,
 }
@@ -133,7 +135,12 @@ impl Step {
 
 pub fn run(args: &Args) -> Result {
     let is_asked = |step: Step| args.only.is_empty() || args.only.contains(&step);
-    let mut install = if args.install { programs::install()? } else { None };
+    let mut installs = Vec::new();
+    if args.install {
+        installs.extend(programs::install()?);
+        // If npm is among the programs, it comes too late: the next check tests the dashboard.
+        installs.extend(dashboard::install()?);
+    }
     let mut venv = None;
     if is_asked(Step::Conformance) {
         venv = venv::in_background()?;
@@ -144,10 +151,12 @@ pub fn run(args: &Args) -> Result {
             continue;
         }
         steps.step(step.name(), &step.again(), || {
-            if step == Step::Test
-                && let Some(Err(Failure(why))) = install.as_mut().map(Background::wait)
-            {
-                println!("{why}\nSome programs could not be installed; their tests are skipped.");
+            for install in installs.iter_mut().filter(|_| step == Step::Test) {
+                if let Err(Failure(why)) = install.wait() {
+                    println!(
+                        "{why}\nSome programs could not be installed; their tests are skipped."
+                    );
+                }
             }
             if step == Step::Conformance {
                 venv.as_mut().map_or(Ok(()), Background::wait)?;

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::background::Background;
 use crate::paths;
 use crate::steps::{self, Failure, Result};
 
@@ -15,30 +16,18 @@ pub struct Args {
     screenshots: Option<PathBuf>,
 }
 
+/// What the browser is driven with, and what reads the metrics.
+const PLAYWRIGHT: &str = "playwright-core@1.65.1";
+const PROMETHEUS: &str = "prometheus_client==0.26.0";
+
 pub fn run(args: &Args) -> Result {
-    let folder = paths::root().join("target/dashboard");
-    std::fs::create_dir_all(&folder)
-        .map_err(|e| Failure(format!("cannot make {}: {e}", paths::shown(&folder))))?;
     if Command::new("chromium").arg("--version").output().is_err() {
         return Err(Failure(
             "the tests need Chromium and Node.js: apt-get install chromium nodejs npm".into(),
         ));
     }
-    if !folder.join("node_modules/playwright-core").exists() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder);
-        steps::run(npm.arg("playwright-core"))?;
-    }
-    let python = folder.join("venv/bin/python");
-    if !python.exists() {
-        steps::run(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")))?;
-        steps::run(Command::new(&python).args([
-            "-m",
-            "pip",
-            "-q",
-            "install",
-            "prometheus_client",
-        ]))?;
+    if let Some(mut install) = install()? {
+        install.wait()?;
     }
     let mut test = steps::cargo(&["test", "-p", "ferroflow-cli", "--test", "observe"]);
     if let Some(screenshots) = &args.screenshots {
@@ -48,4 +37,21 @@ pub fn run(args: &Args) -> Result {
         test.env("DASHBOARD_SCREENSHOTS", folder);
     }
     steps::run(&mut test)
+}
+
+/// Starts to download what the tests need besides Chromium; `None` if it is there.
+pub fn install() -> Result<Option<Background>> {
+    let folder = paths::root().join("target/dashboard");
+    let stamp = folder.join("installed.txt");
+    let wanted = format!("{PLAYWRIGHT} {PROMETHEUS}");
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(None);
+    }
+    let script = "set -e; mkdir -p \"$1\"\n\
+                  npm install --no-audit --no-fund --prefix \"$1\" \"$2\"\n\
+                  python3 -m venv \"$1/venv\"; \"$1/venv/bin/pip\" -q install \"$3\"\n\
+                  printf %s \"$2 $3\" > \"$1/installed.txt\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(&folder).args([PLAYWRIGHT, PROMETHEUS]);
+    Background::start("dashboard", command).map(Some)
 }

@@ -7,7 +7,7 @@ use crate::background::Background;
 use crate::steps::Result;
 
 /// A file of each, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("/usr/bin/g++", "g++"),
     ("/usr/sbin/ip", "iproute2"),
     ("/usr/bin/mpirun.openmpi", "openmpi-bin"),
@@ -19,6 +19,11 @@ const PROGRAMS: [(&str, &str); 10] = [
     // Slurm's plugin of PMIx loads the library by the name that only this package has.
     ("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so", "libpmix-dev"),
     ("/usr/sbin/sshd", "openssh-server"),
+    ("/usr/lib/x86_64-linux-gnu/libucp.so.0", "libucx0"),
+    // The dashboard is tested in a browser.
+    ("/usr/bin/chromium", "chromium"),
+    ("/usr/bin/node", "nodejs"),
+    ("/usr/bin/npm", "npm"),
 ];
 
 /// Starts to install what is missing; `None` when nothing is, or when this is not possible here.
@@ -29,7 +34,7 @@ pub fn install() -> Result<Option<Background>> {
         .map(|(_, package)| *package)
         .collect();
     if missing.is_empty() {
-        println!("g++, ip, both mpiruns, Slurm with PMIx and sshd are installed");
+        println!("g++, ip, both mpiruns, Slurm with PMIx, sshd, UCX and Chromium are installed");
         return Ok(None);
     }
     if !is_root_on_debian() {

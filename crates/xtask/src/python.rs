@@ -110,11 +110,28 @@ pub fn run(args: &Args) -> Result {
 /// framework say that they were skipped.
 pub fn checked(profile: Profile) -> Result {
     test(&wheel(profile)?, &[])?;
+    launch_example(&environment_of_tests().join("bin/python"), profile)?;
     println!("skipped: the tests with frameworks, which `cargo xtask python --all` runs:");
     for (_, packages, modules) in FRAMEWORKS {
         println!("  with {}: {}", packages.join(", "), modules.join(", "));
     }
     Ok(())
+}
+
+/// Runs an example of the package under the launchers that this machine has. The tests of the
+/// command start it as `python graph_mlp.py`, as they start the Rust example.
+fn launch_example(python: &Path, profile: Profile) -> Result {
+    let example = paths::root().join("python/examples/graph_mlp.py");
+    let mut tests = steps::cargo(&["test", "--workspace", "--test", "hosts", "runs_the_example"]);
+    tests.env("HVD_EXAMPLE", format!("{} -I {}", python.display(), example.display()));
+    // torchrun is beside the interpreter of an environment with torch.
+    let programs = python.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let path = std::env::var("PATH").unwrap_or_default();
+    tests.env("PATH", format!("{programs}:{path}"));
+    if profile == Profile::Checked {
+        linted::with_clippy(&mut tests)?;
+    }
+    steps::run(&mut tests)
 }
 
 /// The tests that need frameworks.
@@ -130,6 +147,9 @@ fn test_frameworks(wheel: &Path, only: &[String]) -> Result {
         pip(&python, &["--force-reinstall", "--no-deps", &paths::shown(wheel)])?;
         println!("with {}:", packages.join(", "));
         run_tests(&python, &chosen)?;
+        if chosen.iter().any(|module| module == "test_launch") && packages.contains(&"torch") {
+            launch_example(&python, Profile::Dev)?;
+        }
     }
     Ok(())
 }
@@ -217,9 +237,14 @@ fn built_wheel() -> Result<PathBuf> {
     found.map(|file| file.path()).ok_or_else(|| Failure(format!("{WHEELS} is empty")))
 }
 
+/// The environment with nothing but numpy and the package.
+fn environment_of_tests() -> PathBuf {
+    paths::target().join("python-check")
+}
+
 /// Runs the tests where there is nothing but numpy.
 fn test(wheel: &Path, only: &[String]) -> Result {
-    let folder = paths::target().join("python-check");
+    let folder = environment_of_tests();
     let _ = fs::remove_dir_all(&folder);
     steps::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     let python = folder.join("bin/python");

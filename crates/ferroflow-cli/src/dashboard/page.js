@@ -377,7 +377,7 @@ function showGraph() {
     box.style.stroke = COLOURS[tasks.indexOf(taskName(node.task)) % COLOURS.length];
     const name = node.name.length > 22 ? '…' + node.name.slice(-21) : node.name;
     parts.push(drawn('g', { class: 'node' }, box,
-      drawn('text', { x: x + 7, y: y + 13 }, node.op.slice(0, 22)),
+      drawn('text', { x: x + 7, y: y + 13 }, node.op.length > 20 ? node.op.slice(0, 19) + '…' : node.op),
       drawn('text', { x: x + 7, y: y + 26, class: 'soft' }, name),
       drawn('title', {}, `${node.name} (${node.op}) on ${taskName(node.task)}`)));
   });
