@@ -1,11 +1,12 @@
 //! Byte streams over UCX between tasks, which agree on them over another connection.
 //!
 //! A [`UcxPort`] is the end of this process. Each end of a [`UcxPipe`] has a number, which tells
-//! the messages of a port's pipes apart. The two tasks exchange the numbers and the addresses of their
-//! ports over a connection that they trust: a process that knows a number can write to its pipe.
+//! the messages of a port's pipes apart. The two tasks exchange the numbers and the addresses of
+//! their ports over a connection that they trust: a process that knows a number can write to its
+//! pipe.
 //!
-//! A pipe keeps order and loses nothing. A writer waits while the reader has [`WINDOW`] bytes
-//! unread. UCX encrypts nothing.
+//! A pipe keeps order and loses nothing. A writer waits while the reader has 8 MiB unread. UCX
+//! encrypts nothing.
 
 use crate::mesh::ucx::library::{Endpoint, Request, Worker};
 use ferroflow_core::{HashMap, Result, err};
