@@ -1,5 +1,7 @@
 """`tf.contrib`: layers, slim and their default arguments."""
 
+import os
+import tempfile
 import unittest
 
 import numpy as np
@@ -58,6 +60,41 @@ class ContribTest(unittest.TestCase):
         with tf.Session() as sess:
             found, wanted = sess.run([loss, tf.reduce_sum(each * weights) / 5.0])
         self.assertAlmostEqual(found, wanted, places=5)
+
+class TpuTest(unittest.TestCase):
+    def test_an_estimator_for_tpus_runs_on_the_cpu(self):
+        tpu = tf.contrib.tpu
+
+        def model_fn(features, labels, mode, params):
+            output = tf.layers.dense(features, 1)
+            loss = tf.losses.mean_squared_error(labels, output)
+            train = tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.1)).minimize(loss, tf.train.get_global_step())
+            metrics = (lambda y, p: {"mae": tf.metrics.mean_absolute_error(y, p)}, [labels, output])
+            return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train, eval_metrics=metrics)
+
+        def input_fn(params):
+            x = np.ones([8, 2], np.float32)
+            return tf.data.Dataset.from_tensor_slices((x, x[:, :1])).repeat().batch(params["batch_size"], drop_remainder=True)
+
+        with tempfile.TemporaryDirectory() as folder:
+            config = tpu.RunConfig(model_dir=folder, tpu_config=tpu.TPUConfig(iterations_per_loop=5))
+            found = tpu.TPUEstimator(model_fn, config=config, use_tpu=False, train_batch_size=4, eval_batch_size=2)
+            found.train(input_fn, max_steps=5)
+            self.assertEqual(sorted(found.evaluate(input_fn, steps=2)), ["global_step", "loss", "mae"])
+        with self.assertRaises(ValueError):
+            tpu.TPUEstimator(model_fn, config=config, train_batch_size=4)
+
+
+class ProjectorTest(unittest.TestCase):
+    def test_the_configuration_is_written_beside_the_events(self):
+        from ferroflow.contrib.tensorboard.plugins import projector
+
+        config = projector.ProjectorConfig()
+        config.embeddings.add(tensor_name="words", metadata_path="labels.tsv")
+        with tempfile.TemporaryDirectory() as folder:
+            projector.visualize_embeddings(tf.summary.FileWriter(folder), config)
+            with open(os.path.join(folder, "projector_config.pbtxt"), encoding="utf-8") as f:
+                self.assertEqual(f.read(), 'embeddings {\n  tensor_name: "words"\n  metadata_path: "labels.tsv"\n}\n')
 
 
 if __name__ == "__main__":

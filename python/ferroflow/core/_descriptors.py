@@ -345,6 +345,14 @@ MESSAGES = {
         "*,mtensorflow.NodeExecStats,node_stats,2,;"
         "{uint32,string,thread_names,3,;"
     ),
+    "tensorflow.EmbeddingInfo": (
+        ",string,tensor_name,1,;"
+        ",string,metadata_path,2,;"
+        ",string,bookmarks_path,3,;"
+        "*,uint32,tensor_shape,4,;"
+        ",mtensorflow.SpriteMetadata,sprite,5,;"
+        ",string,tensor_path,6,;"
+    ),
     "tensorflow.Event": (
         ",double,wall_time,1,;"
         ",int64,step,2,;"
@@ -679,6 +687,11 @@ MESSAGES = {
     "tensorflow.PartialRunSetupResponse": (
         ",string,partial_run_handle,1,;"
     ),
+    "tensorflow.ProjectorConfig": (
+        ",string,model_checkpoint_path,1,;"
+        "*,mtensorflow.EmbeddingInfo,embeddings,2,;"
+        ",string,model_checkpoint_dir,3,;"
+    ),
     "tensorflow.QueueRunnerDef": (
         ",string,queue_name,1,;"
         "*,string,enqueue_op_name,2,;"
@@ -968,6 +981,10 @@ MESSAGES = {
     ),
     "tensorflow.SourceMetadata": (
         ",string,writer,1,;"
+    ),
+    "tensorflow.SpriteMetadata": (
+        ",string,image_path,1,;"
+        "*,uint32,single_image_dim,2,;"
     ),
     "tensorflow.StepSequence": (
         ",int64,graph_key,1,;"
