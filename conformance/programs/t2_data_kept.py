@@ -17,9 +17,15 @@ def take(sess, element, n):
 
 
 def saved_iterator():
+    for reshuffle in (False, True):
+        saved_shuffle(reshuffle)
+
+
+def saved_shuffle(reshuffle):
     with tf.Graph().as_default(), ffc.session() as sess:
-        data = tf.data.Dataset.range(20).map(lambda x: x * 2)
-        data = data.shuffle(4, seed=3, reshuffle_each_iteration=False).batch(2)
+        data = tf.data.Dataset.range(10).map(lambda x: x * 2)
+        data = data.shuffle(4, seed=3, reshuffle_each_iteration=reshuffle)
+        data = data.repeat(2).batch(2)
         iterator = tf.data.make_initializable_iterator(data)
         element = iterator.get_next()
         saver = tf.train.Saver(

@@ -92,6 +92,7 @@ impl Philox {
 }
 
 /// Returns the words of a stream one at a time.
+#[derive(Clone)]
 pub struct Singles {
     from: Philox,
     words: [u32; 4],

@@ -3,6 +3,7 @@
 
 use super::dataset::{DatasetRef, ElementTypes, Elements};
 use super::scope::Scope;
+use super::seeds::SeedState;
 use super::task::run_kernel;
 use super::wait::Turns;
 use crate::prelude::*;
@@ -25,6 +26,7 @@ pub(super) struct Iterator {
 struct Iteration {
     dataset: DatasetRef,
     elements: Arc<Turns<Elements>>,
+    scope: Scope,
     /// How many elements were taken.
     taken: AtomicU64,
     cancel: CancelToken,
@@ -43,12 +45,23 @@ impl Iterator {
 
     /// Begins at the front of `dataset`.
     pub fn start(&self, dataset: &DatasetRef, step: &StepCtx) -> Result<()> {
+        self.start_with(dataset, step, Vec::new())
+    }
+
+    /// Begins at the front of `dataset`, whose shuffles first use the seeds of a saved iterator.
+    fn start_with(
+        &self,
+        dataset: &DatasetRef,
+        step: &StepCtx,
+        seeds: Vec<SeedState>,
+    ) -> Result<()> {
         self.types.admit(dataset.types())?;
         let cancel = CancelToken::new();
         let scope = Scope::beyond(step, cancel.clone());
+        scope.use_seeds_again(seeds);
         let elements = Arc::new(Turns::new(dataset.iterate(&scope)?));
         let (dataset, taken) = (dataset.clone(), AtomicU64::new(0));
-        let iteration = Arc::new(Iteration { dataset, elements, taken, cancel });
+        let iteration = Arc::new(Iteration { dataset, elements, scope, taken, cancel });
         let before = self.current.lock().replace(iteration);
         drop(before);
         Ok(())
@@ -134,8 +147,12 @@ impl AsyncKernel for GetNext {
 
 const POSITION: &str = "tensorflow::Iterator";
 
-/// A saved position: the number of elements taken so far.
-struct Position(u64);
+/// A saved position: the number of elements taken so far, and the seeds that shuffles used.
+#[derive(Clone)]
+struct Position {
+    taken: u64,
+    seeds: Vec<SeedState>,
+}
 
 impl VariantObject for Position {
     fn type_name(&self) -> &str {
@@ -143,27 +160,40 @@ impl VariantObject for Position {
     }
 
     fn encode(&self) -> Option<(Bytes, Vec<Tensor>)> {
-        Some((Bytes::copy_from_slice(&self.0.to_le_bytes()), Vec::new()))
+        let mut words = vec![self.taken];
+        for state in &self.seeds {
+            words.extend([state.seeds.0 as u64, state.seeds.1 as u64, state.given]);
+        }
+        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        Some((bytes.into(), Vec::new()))
     }
 }
 
 /// The position in a variant, which may come from a checkpoint or another task.
-fn position(variant: &Variant) -> Option<u64> {
+fn position(variant: &Variant) -> Option<Position> {
     if let Some(position) = variant.get::<Position>() {
-        return Some(position.0);
+        return Some(position.clone());
     }
     let stored = variant.get::<OpaqueVariant>().filter(|v| v.type_name == POSITION)?;
-    Some(u64::from_le_bytes(stored.metadata.as_ref().try_into().ok()?))
+    let (words, rest) = stored.metadata.as_chunks::<8>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let (&taken, states) = words.split_first()?;
+    let (states, odd) = states.as_chunks::<3>();
+    let state = |&[a, b, given]: &[u64; 3]| SeedState { seeds: (a as i64, b as i64), given };
+    let seeds = states.iter().map(state).collect();
+    (rest.is_empty() && odd.is_empty()).then_some(Position { taken, seeds })
 }
 
 fn serialize(ctx: &mut Ctx<'_>) -> Result<()> {
     let iterator: Arc<Iterator> = find(ctx.step(), ctx.handle(0)?)?;
-    let taken = iterator.current()?.taken.load(Ordering::Relaxed);
-    ctx.set(0, Tensor::variant(Variant::new(Position(taken))))
+    let current = iterator.current()?;
+    let taken = current.taken.load(Ordering::Relaxed);
+    let seeds = current.scope.used_seeds();
+    ctx.set(0, Tensor::variant(Variant::new(Position { taken, seeds })))
 }
 
-/// Restarts and skips the elements that had been taken. The rest is the same if the dataset always
-/// gives the same elements.
+/// Restarts and skips the elements that had been taken. The rest is the same if the dataset gives
+/// the same elements for the same seeds.
 fn deserialize(ctx: AsyncCtx, done: Done, scope: &InlineScope) {
     let found = (|| {
         let iterator: Arc<Iterator> = find(&ctx.step, ctx.handle(0)?)?;
@@ -171,11 +201,11 @@ fn deserialize(ctx: AsyncCtx, done: Done, scope: &InlineScope) {
             [one] => position(one),
             _ => None,
         };
-        let Some(taken) = position else {
+        let Some(Position { taken, seeds }) = position else {
             bail!(InvalidArgument, "the serialized state is not that of an iterator");
         };
         let dataset = iterator.current()?.dataset.clone();
-        iterator.start(&dataset, &ctx.step)?;
+        iterator.start_with(&dataset, &ctx.step, seeds)?;
         Ok((iterator.current()?, taken))
     })();
     let (current, taken) = match found {

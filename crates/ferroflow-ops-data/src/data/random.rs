@@ -10,8 +10,8 @@ use ferroflow_op_kit::philox::Singles;
 struct Random(Arc<SeedGenerator>);
 
 impl Dataset for Random {
-    fn iterate(&self, _: &Scope) -> Result<Elements> {
-        let mut words = self.0.next();
+    fn iterate(&self, scope: &Scope) -> Result<Elements> {
+        let mut words = scope.seeds(&self.0);
         Ok(Elements::from_fn(move || Ok(Some(vec![Tensor::scalar(i64::from(words.next_u32()))]))))
     }
 
@@ -30,7 +30,7 @@ struct Sample {
 impl Dataset for Sample {
     fn iterate(&self, scope: &Scope) -> Result<Elements> {
         let input = self.input.iterate(scope)?;
-        Ok(Elements::new(Sampling { input, rate: self.rate, random: self.seeds.next() }))
+        Ok(Elements::new(Sampling { input, rate: self.rate, random: scope.seeds(&self.seeds) }))
     }
 }
 

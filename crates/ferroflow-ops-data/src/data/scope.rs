@@ -1,10 +1,12 @@
 //! State that an iterator and its parts share: where its functions run, and until when.
 
 use super::function::Nowhere;
+use super::seeds::{SeedGenerator, SeedState};
 use crate::prelude::*;
 use ferroflow_core::{CancelToken, InstantiatedFunction, MemoryOwner, OnCancel, Spawn, StepCtx};
+use ferroflow_op_kit::philox::Singles;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Weak;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -31,7 +33,20 @@ struct Shared {
     /// Its own instances of functions, by where the function is; an iterator that ends with its
     /// step has none, and uses those of the graph.
     instances: Option<Mutex<HashMap<usize, Instance>>>,
+    /// The seeds of its shuffles; an iterator that ends with its step keeps none.
+    seeds: Option<Mutex<SeedLog>>,
 }
+
+/// Which seeds an iterator has used, in order, so that a saved one can use them again.
+#[derive(Default)]
+struct SeedLog {
+    used: Vec<SeedState>,
+    /// Seeds of a saved iterator that are still to be used again.
+    saved: VecDeque<SeedState>,
+}
+
+/// An iterator that used more seeds than this is saved without them.
+const MAX_SEEDS: usize = 1 << 16;
 
 struct Instance {
     callable: Arc<dyn InstantiatedFunction>,
@@ -66,6 +81,7 @@ impl Scope {
                 depth: step.depth,
                 _until: until,
                 instances: has_instances.then(Mutex::default),
+                seeds: has_instances.then(Mutex::default),
             }),
             level: 0,
         }
@@ -116,6 +132,31 @@ impl Scope {
             .entry(place)
             .or_insert_with(|| Instance { callable: made, _of: function.clone() });
         Ok(instance.callable.clone())
+    }
+
+    /// The random words of the next iteration of a shuffle.
+    pub fn seeds(&self, generator: &SeedGenerator) -> Singles {
+        let Some(log) = &self.shared.seeds else { return generator.next() };
+        let saved = log.lock().saved.pop_front();
+        let (words, state) = generator.next_from(saved);
+        let mut log = log.lock();
+        if log.used.len() <= MAX_SEEDS {
+            log.used.push(state);
+        }
+        words
+    }
+
+    /// The seeds that were used so far; none if they are too many to be saved.
+    pub fn used_seeds(&self) -> Vec<SeedState> {
+        let log = self.shared.seeds.as_ref().map(|log| log.lock());
+        log.filter(|log| log.used.len() <= MAX_SEEDS).map_or_else(Vec::new, |log| log.used.clone())
+    }
+
+    /// Has the iterator use the seeds of a saved one first.
+    pub fn use_seeds_again(&self, saved: Vec<SeedState>) {
+        if let Some(log) = &self.shared.seeds {
+            log.lock().saved = saved.into();
+        }
     }
 
     /// A step of its own for one call of a function.

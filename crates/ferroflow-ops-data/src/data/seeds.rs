@@ -14,7 +14,27 @@ enum Kind {
     /// The same each time.
     Fixed(i64, i64),
     /// A new value each time, from a separate stream.
-    Fresh(Singles),
+    Fresh { words: Singles, state: SeedState },
+}
+
+/// The state of a generator before it gave a pair: its own seeds, and the pairs given so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct SeedState {
+    pub seeds: (i64, i64),
+    pub given: u64,
+}
+
+impl SeedState {
+    /// The words that make the following pairs.
+    fn words(self) -> Singles {
+        // A pair takes two words, and the stream makes four at once.
+        let start = Philox::seeded(self.seeds.0, self.seeds.1).skipped(self.given / 2);
+        let mut words = Singles::new(start);
+        if self.given % 2 == 1 {
+            words.next_u64();
+        }
+        words
+    }
 }
 
 impl SeedGenerator {
@@ -24,23 +44,38 @@ impl SeedGenerator {
             (0, 0) => (entropy() as i64, entropy() as i64),
             seeds => seeds,
         };
-        SeedGenerator(Mutex::new(if fresh {
-            Kind::Fresh(Singles::new(Philox::seeded(seed, seed2)))
-        } else {
-            Kind::Fixed(seed, seed2)
+        let state = SeedState { seeds: (seed, seed2), given: 0 };
+        SeedGenerator(Mutex::new(match fresh {
+            true => Kind::Fresh { words: state.words(), state },
+            false => Kind::Fixed(seed, seed2),
         }))
     }
 
     /// The stream of random words for the next iteration.
     pub fn next(&self) -> Singles {
-        let (seed, seed2) = match &mut *self.0.lock() {
-            Kind::Fixed(seed, seed2) => (*seed, *seed2),
-            Kind::Fresh(words) => {
+        self.next_from(None).0
+    }
+
+    /// The stream of random words for the next iteration, and the state that it came from. A
+    /// generator that was in state `saved` gives the same again.
+    pub fn next_from(&self, saved: Option<SeedState>) -> (Singles, SeedState) {
+        let (pair, before) = match &mut *self.0.lock() {
+            Kind::Fixed(seed, seed2) => {
+                let before = saved.unwrap_or(SeedState { seeds: (*seed, *seed2), given: 0 });
+                (*seed, *seed2) = before.seeds;
+                (before.seeds, before)
+            }
+            Kind::Fresh { words, state } => {
+                if let Some(saved) = saved.filter(|saved| saved != state) {
+                    (*words, *state) = (saved.words(), saved);
+                }
+                let before = *state;
+                state.given = state.given.wrapping_add(1);
                 let seed = i64::from(words.next_u32());
-                (seed, i64::from(words.next_u32()))
+                ((seed, i64::from(words.next_u32())), before)
             }
         };
-        Singles::new(Philox::seeded(seed, seed2))
+        (Singles::new(Philox::seeded(pair.0, pair.1)), before)
     }
 }
 
@@ -133,5 +168,27 @@ pub(crate) fn register(c: &mut Catalog) {
         ("DummyIterationCounter", "A handle to no counter of iterations."),
     ] {
         c.op(op).doc(doc).output("handle: resource").stateful().shape(shape::scalar).cpu_fn(dummy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_state_gives_the_same_pairs_again() {
+        for fresh in [true, false] {
+            let first = SeedGenerator::new(0, 0, fresh);
+            let drawn: Vec<_> = (0..5).map(|_| first.next_from(None)).collect();
+            for at in 0..5 {
+                let second = SeedGenerator::new(7, 8, fresh);
+                let mut again = vec![second.next_from(Some(drawn[at].1)).0];
+                again.extend((at + 1..5).map(|_| second.next()));
+                for (mut again, (words, _)) in again.into_iter().zip(&drawn[at..]) {
+                    let mut words = words.clone();
+                    assert_eq!(again.next_u64(), words.next_u64(), "from {at}, fresh: {fresh}");
+                }
+            }
+        }
     }
 }

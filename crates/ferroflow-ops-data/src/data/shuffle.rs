@@ -29,7 +29,7 @@ impl Dataset for Shuffle {
             epochs: 0,
             count: u64::try_from(self.count).ok(),
             limit: self.buffer.unwrap_or(usize::MAX),
-            random: self.seeds.next(),
+            random: scope.seeds(&self.seeds),
             seeds: self.seeds.clone(),
             buffer: VecDeque::new(),
             held: 0,
@@ -124,7 +124,7 @@ impl Produce for Shuffling {
             }
             while self.buffer.front().is_some_and(|e| e.ended && e.elements.is_empty()) {
                 self.buffer.pop_front();
-                self.random = self.seeds.next();
+                self.random = self.scope.seeds(&self.seeds);
             }
             let Some(Epoch { elements, .. }) = self.buffer.front_mut() else {
                 bail!(Internal, "a shuffle lost its buffer");

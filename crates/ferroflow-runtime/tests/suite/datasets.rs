@@ -329,3 +329,34 @@ fn a_reduction_runs_to_the_end() {
     let s = session(&longs(g).build());
     assert_eq!(scalars::<i64>(&s, &[], &["sum"]).unwrap(), [5 + 499_500]);
 }
+
+#[test]
+fn a_saved_iterator_goes_on_in_the_order_that_its_shuffles_had() {
+    // Both seeds 0: another order in each session.
+    let g = range(graph().dtype(LONG), "numbers", 20);
+    let g = g.constant("buffer", 7i64).constant("seed", 0i64).constant("epochs", 3i64);
+    let shuffle = ["numbers", "buffer", "seed", "seed"];
+    let g = longs(g.op("shuffled", "ShuffleDataset", &shuffle));
+    let g = longs(g.op("repeated", "RepeatDataset", &["shuffled", "epochs"]));
+    let mut def = iterator(g, "repeated");
+    let more = graph()
+        .op("save", "SerializeIterator", &["iterator"])
+        .op("saved", "Placeholder", &[])
+        .attr("dtype", DType::Variant)
+        .op("restore", "DeserializeIterator", &["iterator", "saved"])
+        .build();
+    def.nodes.extend(more.nodes);
+    let rest = |s: &TaskSession| -> Vec<i64> { std::iter::from_fn(|| next(s).ok()).collect() };
+    let s = started(&def);
+    // The save is in the middle of the second epoch.
+    for _ in 0..27 {
+        next(&s).unwrap();
+    }
+    let saved = s.run_blocking(request(&[], &["save"], &[])).unwrap().tensors.remove(0);
+    let want = rest(&s);
+    assert_eq!(want.len(), 33);
+    for s in [s, started(&def)] {
+        s.run_blocking(request(&[("saved", saved.clone())], &[], &["restore"])).unwrap();
+        assert_eq!(rest(&s), want);
+    }
+}
