@@ -148,6 +148,16 @@ pub struct FunctionGraph {
 }
 
 impl FunctionGraph {
+    /// Whether it only combines elements at the same place of its arguments, and scalars.
+    pub fn is_elementwise(&self) -> bool {
+        self.graph.iter().all(|(_, node)| match node.op.role {
+            OpRole::Argument | OpRole::Return | OpRole::Identity | OpRole::NoOp => true,
+            OpRole::Constant => node.attrs.tensor("value").is_ok_and(|t| t.rank() == 0),
+            OpRole::Plain => node.op.is_elementwise() && !node.op.is_stateful,
+            _ => false,
+        })
+    }
+
     /// Builds the body of `func` from the library. For [`SYMBOLIC_GRADIENT`], builds the gradient
     /// of the function in its attribute `f`.
     pub fn instantiate(

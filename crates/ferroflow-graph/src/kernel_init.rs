@@ -16,6 +16,12 @@ pub trait FunctionInstantiator: Send + Sync {
     fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         self.instantiate(func)
     }
+
+    /// Whether the function computes each element of its results from the elements of its
+    /// arguments at the same place. It can then be called with vectors in place of scalars.
+    fn is_elementwise(&self, _: &FuncRef) -> bool {
+        false
+    }
 }
 
 /// A node for which a kernel is made. Dereferences to the node's attributes, defaults included.
@@ -128,6 +134,11 @@ impl FunctionHandle {
         }
         let made = self.functions.instantiate(&self.func)?;
         Ok(self.ready.get_or_init(|| made).clone())
+    }
+
+    /// Whether vectors can be its arguments in place of scalars.
+    pub fn is_elementwise(&self) -> bool {
+        self.functions.is_elementwise(&self.func)
     }
 
     /// A new instance of the function, with its own state.

@@ -254,6 +254,11 @@ pub struct PortType {
 }
 
 impl OpDef {
+    /// Whether it is known to compute each element from those at the same place of its inputs.
+    pub fn is_elementwise(&self) -> bool {
+        self.blocks.is_some() || self.gpu.as_ref().is_some_and(|gpu| gpu.formula.is_some())
+    }
+
     /// An op with this name and nothing else.
     pub fn named(name: impl Into<String>) -> OpDef {
         OpDef {

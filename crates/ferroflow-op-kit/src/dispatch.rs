@@ -11,6 +11,11 @@
 use ferroflow_core::{DType, Error, err};
 use ferroflow_graph::KernelInit;
 
+/// Attribute `T` of ops that take all numbers and truths.
+pub const NUMBERS_AND_BOOL: &str = "T: {float, double, int32, uint8, int16, int8, complex64, \
+    int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, \
+    uint64, bool}";
+
 /// The error for a dtype that an op is not implemented for.
 pub fn unsupported(init: &KernelInit<'_>, attr: &str, dtype: DType) -> Error {
     err!(

@@ -8,6 +8,7 @@ mod bounds;
 mod broadcast;
 mod check_numerics;
 pub mod concat;
+mod debug_summary;
 mod diag;
 mod dims;
 mod edit_distance;
@@ -47,6 +48,7 @@ pub(crate) fn register(c: &mut Catalog) {
     broadcast::register(c);
     check_numerics::register(c);
     concat::register(c);
+    debug_summary::register(c);
     diag::register(c);
     dims::register(c);
     edit_distance::register(c);

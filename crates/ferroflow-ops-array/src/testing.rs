@@ -10,3 +10,9 @@ static OPS: OpChecker =
 pub fn check(op: &str) -> Check<'static> {
     OPS.check(op)
 }
+
+/// Compares the ops with answers recorded from TensorFlow.
+#[track_caller]
+pub fn check_recorded(text: &str) {
+    OPS.check_recorded(text);
+}

@@ -1,5 +1,5 @@
-//! Ops that compute: element-wise mathematics, linear algebra, Fourier transforms and random
-//! numbers.
+//! Ops that compute: element-wise mathematics, linear algebra, Fourier transforms, random numbers
+//! and XLA's operations.
 
 mod fft;
 pub mod linalg;
@@ -7,6 +7,7 @@ pub mod math;
 pub mod random;
 #[cfg(test)]
 mod testing;
+pub mod xla;
 
 use ferroflow_graph::Catalog;
 use ferroflow_op_kit::prelude;
@@ -17,4 +18,5 @@ pub fn register(c: &mut Catalog) {
     linalg::register(c);
     math::register(c);
     random::register(c);
+    xla::register(c);
 }

@@ -9,7 +9,7 @@ mod wide;
 
 mod cross;
 mod eigen;
-mod einsum;
+pub(crate) mod einsum;
 mod factor;
 mod functions;
 mod least_squares;

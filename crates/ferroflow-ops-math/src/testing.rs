@@ -13,3 +13,9 @@ static OPS: OpChecker = OpChecker::new(&[
 pub fn check(op: &str) -> Check<'static> {
     OPS.check(op)
 }
+
+/// Compares the ops with answers recorded from TensorFlow.
+#[track_caller]
+pub fn check_recorded(text: &str) {
+    OPS.check_recorded(text);
+}

@@ -6,12 +6,15 @@ mod affine;
 mod arithmetic;
 mod dequantize;
 mod fake;
+mod normalize;
+mod per_channel;
 mod product;
 mod quantize_op;
 mod rearrange;
 mod requantize;
 mod round_trip;
 mod uniform;
+mod uniform_products;
 
 use crate::prelude::*;
 
@@ -20,12 +23,15 @@ pub(crate) fn register(c: &mut Catalog) {
     arithmetic::register(c);
     dequantize::register(c);
     fake::register(c);
+    normalize::register(c);
+    per_channel::register(c);
     product::register(c);
     quantize_op::register(c);
     rearrange::register(c);
     requantize::register(c);
     round_trip::register(c);
     uniform::register(c);
+    uniform_products::register(c);
 }
 
 /// The number of slices that `x` has along a valid `axis` (-1: one slice), each with its own range
@@ -64,5 +70,10 @@ mod tests {
     #[test]
     fn recorded_uniform_numbers_come_out_as_tensorflow_has_them() {
         check_recorded(include_str!("../tests/data/recorded/uniform.txt"));
+    }
+
+    #[test]
+    fn recorded_norms_and_uniform_products_come_out_as_tensorflow_has_them() {
+        check_recorded(include_str!("../tests/data/recorded/quantized_products.txt"));
     }
 }

@@ -1,5 +1,5 @@
-//! Ops with state, and ops that steer a step: variables, lists, queues, tables, control flow and
-//! collectives.
+//! Ops with state, and ops that steer a step: variables, lists, queues, tables, control flow,
+//! collectives, and XLA's operations that call functions.
 #![forbid(unsafe_code)]
 
 mod collective;
@@ -10,6 +10,7 @@ mod state;
 pub mod table;
 #[cfg(test)]
 mod testing;
+mod xla;
 
 use ferroflow_graph::Catalog;
 use ferroflow_op_kit::prelude;
@@ -22,4 +23,5 @@ pub fn register(c: &mut Catalog) {
     queue::register(c);
     state::register(c);
     table::register(c);
+    xla::register(c);
 }

@@ -135,6 +135,11 @@ impl FunctionInstantiator for FunctionRuntime {
     fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         self.compile_at(func, 0)
     }
+
+    fn is_elementwise(&self, func: &FuncRef) -> bool {
+        let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog);
+        body.is_ok_and(|body| body.is_elementwise())
+    }
 }
 
 /// The functions of a session, as kernels see them that fold constants of a function's body.
@@ -151,6 +156,10 @@ impl FunctionInstantiator for NestedFunctions {
 
     fn instantiate_apart(&self, func: &FuncRef) -> Result<Arc<dyn InstantiatedFunction>> {
         self.runtime.compile_at(func, self.depth)
+    }
+
+    fn is_elementwise(&self, func: &FuncRef) -> bool {
+        self.runtime.is_elementwise(func)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Answers recorded from TensorFlow: one invocation of an op a line.
 //!
 //! `Op name:kind=value … | dtype[dims] elements… | … => dtype[dims] elements… | …`, or
-//! `=> ! Code` for an error. Strings are in hexadecimal. Lines that begin with `#` are comments.
+//! `=> ! Code` for an error. Strings and attributes of kind `hex` are in hexadecimal. Lines that
+//! begin with `#` are comments.
 
 use crate::{OpChecker, assert_close};
 use ferroflow_core::{DType, Shape, Tensor, bf16, f16};
@@ -64,12 +65,18 @@ fn attr_value(kind: &str, value: &str) -> AttrValue {
         "float" => AttrValue::Float(value.parse().expect("a float")),
         "bool" => AttrValue::Bool(value == "true"),
         "str" => AttrValue::from(value),
+        "hex" => AttrValue::Str(unhex(value)),
         "type" => AttrValue::Type(dtype(value)),
         "ints" => AttrList::Ints(items().map(|x| x.parse().expect("ints")).collect()).into(),
         "floats" => AttrList::Floats(items().map(|x| x.parse().expect("floats")).collect()).into(),
         "types" => AttrList::Types(items().map(dtype).collect()).into(),
         other => panic!("unknown kind of attribute {other}"),
     }
+}
+
+fn unhex(text: &str) -> bytes::Bytes {
+    let byte = |i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex digits");
+    (0..text.len() / 2).map(byte).collect::<Vec<u8>>().into()
 }
 
 fn tensor(text: &str) -> Tensor {
@@ -88,13 +95,9 @@ fn tensor(text: &str) -> Tensor {
     }
     let plain = match dtype {
         DType::String => {
-            let unhex = |v: &str| {
-                // A leading x, so that the empty string can be seen.
-                let v = &v[1..];
-                let byte = |i| u8::from_str_radix(&v[2 * i..2 * i + 2], 16).expect("hex digits");
-                (0..v.len() / 2).map(byte).collect::<Vec<u8>>().into()
-            };
-            Tensor::from_strings(shape, values.map(unhex).collect()).expect("as many strings")
+            // A leading x, so that the empty string can be seen.
+            let strings = values.map(|v| unhex(&v[1..])).collect();
+            Tensor::from_strings(shape, strings).expect("as many strings")
         }
         DType::Float => plain!(f32),
         DType::Double => plain!(f64),

@@ -1,4 +1,4 @@
-//! ReadFile, WriteFile, MatchingFiles.
+//! ReadFile, WriteFile, MatchingFiles, ImmutableConst.
 
 use crate::prelude::*;
 use bytes::Bytes;
@@ -166,7 +166,52 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
+/// A constant whose elements are the bytes of a file.
+struct FileConstant {
+    file: String,
+    dtype: DType,
+    shape: Shape,
+}
+
+impl Kernel for FileConstant {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let bytes = read_file(&self.file)?;
+        let width = self.dtype.size().unwrap_or(0);
+        let needed = self.shape.checked_elements()?.saturating_mul(width);
+        ensure!(
+            bytes.len() >= needed,
+            InvalidArgument,
+            "file '{}' has {} bytes, a {} of shape {} needs {needed}",
+            self.file,
+            bytes.len(),
+            self.dtype,
+            self.shape
+        );
+        let bytes = Bytes::from(bytes).slice(..needed);
+        ctx.set(0, Tensor::from_bytes(self.dtype, self.shape.clone(), bytes)?)
+    }
+}
+
 pub(crate) fn register(c: &mut Catalog) {
+    c.op("ImmutableConst")
+        .doc("A constant that is read from a file.")
+        .output("tensor: dtype")
+        .attr("dtype: type")
+        .attr("shape: shape")
+        .attr("memory_region_name: string")
+        .does_io()
+        .shape(shape::from_attr)
+        .cpu(|init| {
+            let dtype = init.dtype("dtype")?;
+            if !dtype.is_plain() {
+                return Err(unsupported(init, "dtype", dtype));
+            }
+            let Some(shape) = init.attrs.shape("shape")?.known() else {
+                bail!(InvalidArgument, "the shape of a constant must be known");
+            };
+            let file = init.string("memory_region_name")?;
+            Ok(KernelBox::new(FileConstant { file, dtype, shape }))
+        });
     c.op("ReadFile")
         .doc("What is in a file.")
         .input("filename: string")
@@ -204,6 +249,21 @@ mod tests {
         check("ReadFile")
             .input(Tensor::string("/"))
             .fails(Code::FailedPrecondition, "/; Is a directory");
+    }
+
+    #[test]
+    fn constants_are_read_from_files() {
+        let file = std::env::temp_dir().join(format!("ferroflow-constant-{}", std::process::id()));
+        std::fs::write(&file, [1i32, -2, 3].map(i32::to_le_bytes).concat()).unwrap();
+        let constant = |len: usize| {
+            check("ImmutableConst")
+                .attr("dtype", DType::Int32)
+                .attr("shape", PartialShape::new([Some(len)]))
+                .attr("memory_region_name", file.to_str().unwrap())
+        };
+        constant(2).gives(Tensor::vector(&[1i32, -2]));
+        constant(4).fails(Code::InvalidArgument, "has 12 bytes");
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! SelfAdjointEig, SelfAdjointEigV2, Eig.
+//! SelfAdjointEig, SelfAdjointEigV2, XlaSelfAdjointEig, Eig.
 
 use super::pieces;
 use super::problem::{Field, Linear, Problem, batched, square_parts};
@@ -27,6 +27,25 @@ fn self_adjoint_eig<T: Linear>(with_vectors: bool) -> impl Kernel {
             out.push(Tensor::zeros(T::DTYPE, [0])?);
             out
         };
+        ctx.set(1, out.remove(1))?;
+        ctx.set(0, out.remove(0))
+    }
+}
+
+/// Reads the lower or the upper triangle of real matrices.
+fn xla_self_adjoint_eig<T: Linear<Wide = f64>>(is_lower: bool) -> impl Kernel {
+    move |ctx: &mut Ctx<'_>| {
+        let problem = Problem::<T>::square(ctx)?;
+        let n = problem.sizes[0].0;
+        let mut out = problem.solve::<T>(&[vec![n], vec![n, n]], |mut a| {
+            let mut a = a.remove(0);
+            for i in (0..n).filter(|_| !is_lower) {
+                (0..i).for_each(|j| a[i * n + j] = a[j * n + i]);
+            }
+            let found = f64::eigh(&a, n);
+            let (e, v) = found.unwrap_or_else(|| (vec![f64::NAN; n], vec![f64::NAN; n * n]));
+            Ok(vec![e, v])
+        })?;
         ctx.set(1, out.remove(1))?;
         ctx.set(0, out.remove(0))
     }
@@ -118,6 +137,24 @@ pub(crate) fn register(c: &mut Catalog) {
                 init, T => self_adjoint_eig::<T>(init.bool("compute_v")?)
             ));
     }
+    c.op("XlaSelfAdjointEig")
+        .doc("Eigenvalues, in rising order, and vectors of self-adjoint matrices.")
+        .input("a: T")
+        .output("w: T")
+        .output("v: T")
+        .attr("lower: bool")
+        .attr("max_iter: int")
+        .attr("epsilon: float")
+        .attr("T: numbertype")
+        .expensive()
+        .shape(|c| {
+            let (batch, n) = square_parts(c)?;
+            Ok(vec![batched(&batch, &[n]), batched(&batch, &[n, n])])
+        })
+        .cpu(per_dtype!(
+            [Float f32, Double f64],
+            init, T => xla_self_adjoint_eig::<T>(init.bool("lower")?)
+        ));
     let types = [
         ("SelfAdjointEig", "T: {double, float, half}"),
         ("BatchSelfAdjointEig", "T: {double, float}"),

@@ -231,6 +231,12 @@ struct Einsum<T> {
     marker: std::marker::PhantomData<T>,
 }
 
+/// Products and sums of one or two tensors of type `T`.
+pub(crate) fn einsum<T: Product>(equation: &str, inputs: &[&Tensor]) -> Result<Tensor> {
+    let equation = Equation::parse(equation)?;
+    Einsum::<T> { equation, marker: std::marker::PhantomData }.run(inputs)
+}
+
 impl<T: Product> Einsum<T> {
     fn new(init: &KernelInit<'_>) -> Result<Self> {
         let equation = Equation::parse(&init.string("equation")?)?;
@@ -370,7 +376,7 @@ fn arranged<T: Product>(
     Ok(y)
 }
 
-fn einsum_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
+pub(crate) fn einsum_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     let equation = Equation::parse(&c.attrs.string("equation")?)?;
     let ranks: Option<Vec<usize>> = c.inputs.iter().map(|s| s.rank()).collect();
     let Some(ranks) = ranks else {
@@ -391,7 +397,7 @@ fn einsum_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(vec![PartialShape::new(output.iter().filter_map(|l| sizes.get(l).copied()))])
 }
 
-fn einsum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+pub(crate) fn einsum_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
     let equation = g.attrs().string("equation")?;
     let Some((inputs, output)) = equation.split_once("->") else {
         bail!(InvalidArgument, "equation '{equation}' has no '->'");

@@ -1,4 +1,4 @@
-//! Cholesky and CholeskyGrad, Qr, Svd.
+//! Cholesky and CholeskyGrad, Qr, Svd, XlaSvd.
 
 use super::pieces;
 use super::problem::{Field, Linear, Problem, adjoint, batched, matrix_parts, square_shape, times};
@@ -307,6 +307,23 @@ pub(crate) fn register(c: &mut Catalog) {
     });
     c.gradient("Qr", qr_gradient);
     c.gradient("Svd", svd_gradient);
+    c.op("XlaSvd")
+        .doc("Singular values, in falling order, and all singular vectors of matrices.")
+        .input("a: T")
+        .output("s: T")
+        .output("u: T")
+        .output("v: T")
+        .attr("max_iter: int")
+        .attr("epsilon: float")
+        .attr("precision_config: string")
+        .attr("T: numbertype")
+        .expensive()
+        .shape(|c| {
+            let (batch, m, n) = matrix_parts(c, 0)?;
+            let k = m.zip(n).map(|(m, n)| m.min(n));
+            Ok(vec![batched(&batch, &[k]), batched(&batch, &[m, m]), batched(&batch, &[n, n])])
+        })
+        .cpu(per_dtype!([Float f32, Double f64], T => svd::<T>(true, true)));
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! ResizeBilinear and its gradient.
+//! ResizeBilinear and its gradient, QuantizedResizeBilinear.
 
 use super::pixels::{Images, floats};
 use super::resize::{Grid, original_shape, resized_shape};
@@ -63,6 +63,80 @@ pub(crate) fn resized(x: &Tensor, size: &Tensor, align_corners: bool) -> Result<
         resize(grid, from, to, x.as_slice()?, y.as_mut_slice()?);
     }
     Ok(y)
+}
+
+/// Resizes images of integers with weights of some bits. Sums of 32-bit elements fit with 29 bits.
+fn resize_integers<T: Copy + Into<i64>>(
+    (grid, bits): (Grid, u32),
+    (from, to): (Images, Images),
+    x: &[T],
+    mut set: impl FnMut(usize, i64),
+) {
+    let whole = 1i64 << bits;
+    let (rows, cols) =
+        (betweens(grid, from.height, to.height), betweens(grid, from.width, to.width));
+    let weight = |w: f32| (w * whole as f32) as i64;
+    let mut next = 0;
+    for image in x.chunks_exact(from.image()) {
+        for row in &rows {
+            for col in &cols {
+                for j in 0..from.channels {
+                    let at = |y: usize, x: usize| -> i64 {
+                        image[y * from.row() + x * from.channels + j].into()
+                    };
+                    let between = |y: usize| {
+                        let (left, right) = (at(y, col.lower), at(y, col.upper));
+                        left * whole + (right - left) * weight(col.weight)
+                    };
+                    let (top, bottom) = (between(row.lower), between(row.upper));
+                    let sum = top + (bottom - top) / whole * weight(row.weight);
+                    set(next, (sum + whole / 2) / whole);
+                    next += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Resizes quantised images; the range stays as it is.
+struct QuantizedResize {
+    grid: Grid,
+    dtype: DType,
+}
+
+impl Kernel for QuantizedResize {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let sizes = self.grid.forward(ctx)?;
+        let mut y = ctx.alloc(self.dtype, sizes.1.shape()?)?;
+        let x = ctx.input(0)?;
+        if y.elements() > 0 {
+            match self.dtype {
+                DType::QUInt8 => {
+                    let y = y.as_mut_slice::<u8>()?;
+                    let grid = (self.grid, 7);
+                    resize_integers(grid, sizes, x.as_slice::<u8>()?, |i, v| y[i] = v as u8);
+                }
+                DType::QInt32 => {
+                    let y = y.as_mut_slice::<i32>()?;
+                    let grid = (self.grid, 29);
+                    resize_integers(grid, sizes, x.as_slice::<i32>()?, |i, v| y[i] = v as i32);
+                }
+                _ => resize(self.grid, sizes.0, sizes.1, x.as_slice()?, y.as_mut_slice()?),
+            }
+        }
+        let (min, max) = (ctx.input(2)?.clone(), ctx.input(3)?.clone());
+        for (name, t) in [("min", &min), ("max", &max)] {
+            ensure!(
+                t.rank() == 0,
+                InvalidArgument,
+                "{name} must be a scalar, got shape {}",
+                t.shape()
+            );
+        }
+        ctx.set(0, y)?;
+        ctx.set(1, min)?;
+        ctx.set(2, max)
+    }
 }
 
 struct Resize(Grid);
@@ -130,6 +204,29 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(resized_shape)
         .cpu(|init| Ok(KernelBox::new(Resize(Grid::new(init)?))));
+    c.op("QuantizedResizeBilinear")
+        .doc("Quantised images resized by bilinear interpolation.")
+        .input("images: T")
+        .input("size: int32")
+        .input("min: float")
+        .input("max: float")
+        .output("resized_images: T")
+        .output("out_min: float")
+        .output("out_max: float")
+        .attr("T: {quint8, qint32, float}")
+        .attr("align_corners: bool = false")
+        .attr("half_pixel_centers: bool = false")
+        .expensive()
+        .shape(|c| {
+            let mut shapes = resized_shape(c)?;
+            shapes.truncate(1);
+            shapes.extend([PartialShape::scalar(), PartialShape::scalar()]);
+            Ok(shapes)
+        })
+        .cpu(|init| {
+            let (grid, dtype) = (Grid::new(init)?, init.dtype("T")?);
+            Ok(KernelBox::new(QuantizedResize { grid, dtype }))
+        });
     c.op("ResizeBilinearGrad")
         .doc("Gradient of ResizeBilinear.")
         .input("grads: float")

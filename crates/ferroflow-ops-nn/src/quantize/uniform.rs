@@ -8,23 +8,26 @@ use ferroflow_op_kit::dispatch::unsupported;
 
 /// The scales and zero points of a tensor: one of each, or one for each slice along an axis.
 #[derive(Clone, Copy, Debug)]
-struct Axis(i64);
+pub(super) struct Axis(i64);
 
 /// Scale and zero point of each slice, and elements of a slice between two of the next.
-struct Scales {
-    parts: Vec<(f32, i32)>,
-    inner: usize,
+pub(super) struct Scales {
+    pub parts: Vec<(f32, i32)>,
+    pub inner: usize,
 }
 
 impl Axis {
-    fn new(init: &KernelInit<'_>, attr: &str) -> Result<Axis> {
+    /// No axis: one scale for all elements.
+    pub const WHOLE: Axis = Axis(-1);
+
+    pub fn new(init: &KernelInit<'_>, attr: &str) -> Result<Axis> {
         let axis = init.int(attr)?;
         ensure!(axis >= -1, InvalidArgument, "{attr} must be >= -1, given: {axis}");
         Ok(Axis(axis))
     }
 
     /// Those in inputs `at` and `at + 1`, for a tensor of this shape.
-    fn scales(self, ctx: &Ctx<'_>, at: usize, shape: &Shape) -> Result<Scales> {
+    pub fn scales(self, ctx: &Ctx<'_>, at: usize, shape: &Shape) -> Result<Scales> {
         let (scales, zeros) = (ctx.input(at)?, ctx.input(at + 1)?);
         ensure!(
             scales.shape() == zeros.shape(),
@@ -76,13 +79,13 @@ impl Axis {
 }
 
 impl Scales {
-    fn at(&self, i: usize) -> (f32, i32) {
+    pub fn at(&self, i: usize) -> (f32, i32) {
         self.parts[i / self.inner % self.parts.len()]
     }
 }
 
 /// The least and the largest element that are used.
-fn bounds<T: Quantized>(init: &KernelInit<'_>, prefix: &str) -> Result<(i64, i64)> {
+pub(super) fn bounds<T: Quantized>(init: &KernelInit<'_>, prefix: &str) -> Result<(i64, i64)> {
     let min = init.int(&format!("{prefix}quantization_min_val"))?;
     let max = init.int(&format!("{prefix}quantization_max_val"))?;
     ensure!(
@@ -128,13 +131,13 @@ fn dequantize<T: Quantized>(axis: Axis) -> impl Kernel {
 
 /// A factor in fixed point, `multiplier / 2^31 * 2^shift`: a positive quotient of two floats.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct FixedPoint {
+pub(super) struct FixedPoint {
     multiplier: i64,
     shift: i32,
 }
 
 impl FixedPoint {
-    fn new(factor: f64) -> Result<FixedPoint> {
+    pub fn new(factor: f64) -> Result<FixedPoint> {
         ensure!(
             factor > 0.0 && factor.is_finite(),
             InvalidArgument,
@@ -156,7 +159,7 @@ impl FixedPoint {
     }
 
     /// The nearest integer to `x` times this, within 32 bits.
-    fn times(self, x: i32) -> i32 {
+    pub fn times(self, x: i32) -> i32 {
         let shift = 31 - self.shift;
         let product = i64::from(x) * self.multiplier + (1 << (shift - 1));
         (product >> shift).clamp(i32::MIN.into(), i32::MAX.into()) as i32

@@ -1,4 +1,4 @@
-//! If and Case: one of several functions is called.
+//! If, XlaIf and Case: one of several functions is called.
 
 use crate::prelude::*;
 use ferroflow_graph::{AttrList, FuncRef};
@@ -98,6 +98,21 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tout: list(type) >= 1")
         .attr("then_branch: func")
         .attr("else_branch: func")
+        .stateful()
+        .expensive()
+        .calls(CallKind::If)
+        .shape(shape::unknown)
+        .cpu(make_if);
+    c.op("XlaIf")
+        .doc("Calls `then_branch` if `cond` is true, else `else_branch`.")
+        .input("cond: Tcond")
+        .input("inputs: Tin")
+        .output("output: Tout")
+        .attr("Tcond: type")
+        .attr("then_branch: func")
+        .attr("else_branch: func")
+        .attr("Tin: list(type) >= 0")
+        .attr("Tout: list(type) >= 0")
         .stateful()
         .expensive()
         .calls(CallKind::If)

@@ -278,18 +278,20 @@ pub(crate) fn register(c: &mut Catalog) {
             drop(b.stateful());
         }
     }
-    c.op("_While")
-        .doc("Applies `body` to its input again and again, as long as `cond` of it is true.")
-        .input("input: T")
-        .output("output: T")
-        .attr("T: list(type) >= 0")
-        .attr("cond: func")
-        .attr("body: func")
-        .stateful()
-        .expensive()
-        .calls(CallKind::While)
-        .shape(shape::unknown)
-        .cpu(make_while);
+    for op in ["_While", "XlaWhile"] {
+        c.op(op)
+            .doc("Applies `body` to its input again and again, as long as `cond` of it is true.")
+            .input("input: T")
+            .output("output: T")
+            .attr("T: list(type) >= 0")
+            .attr("cond: func")
+            .attr("body: func")
+            .stateful()
+            .expensive()
+            .calls(CallKind::While)
+            .shape(shape::unknown)
+            .cpu(make_while);
+    }
     c.op("For")
         .doc("Applies `body` to a counter and its input, from `start` to `limit` by `delta`.")
         .input("start: int32")

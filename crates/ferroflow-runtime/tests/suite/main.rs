@@ -14,3 +14,4 @@ mod random_graphs;
 mod session;
 mod slot_protocol;
 mod variable_order;
+mod xla;

@@ -418,6 +418,112 @@ pub fn debug_nan_count_with(input: &Output, options: DebugNanCountOptions<'_>) -
         .output()
 }
 
+/// The attributes of [`debug_numeric_summary_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct DebugNumericSummaryOptions<'a> {
+    /// `device_name`: string, empty by default.
+    pub device_name: &'a str,
+    /// `tensor_name`: string, empty by default.
+    pub tensor_name: &'a str,
+    /// `debug_urls`: list of strings, empty by default.
+    pub debug_urls: &'a [&'a str],
+    /// `lower_bound`: float, `f32::NEG_INFINITY` by default.
+    pub lower_bound: f32,
+    /// `upper_bound`: float, `f32::INFINITY` by default.
+    pub upper_bound: f32,
+    /// `mute_if_healthy`: bool, `false` by default.
+    pub mute_if_healthy: bool,
+    /// `gated_grpc`: bool, `false` by default.
+    pub gated_grpc: bool,
+}
+
+impl Default for DebugNumericSummaryOptions<'_> {
+    fn default() -> Self {
+        DebugNumericSummaryOptions {
+            device_name: "",
+            tensor_name: "",
+            debug_urls: &[],
+            lower_bound: f32::NEG_INFINITY,
+            upper_bound: f32::INFINITY,
+            mute_if_healthy: false,
+            gated_grpc: false,
+        }
+    }
+}
+
+/// `DebugNumericSummary`: Counts and statistics of a tensor; the debug URLs are not served.
+#[inline]
+#[track_caller]
+pub fn debug_numeric_summary(input: &Output) -> Output {
+    debug_numeric_summary_with(input, DebugNumericSummaryOptions::default())
+}
+
+/// [`debug_numeric_summary()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn debug_numeric_summary_with(
+    input: &Output,
+    options: DebugNumericSummaryOptions<'_>,
+) -> Output {
+    input
+        .graph()
+        .op("DebugNumericSummary")
+        .input(input)
+        .attr("device_name", options.device_name)
+        .attr("tensor_name", options.tensor_name)
+        .attr("debug_urls", list(options.debug_urls))
+        .attr("lower_bound", options.lower_bound)
+        .attr("upper_bound", options.upper_bound)
+        .attr("mute_if_healthy", options.mute_if_healthy)
+        .attr("gated_grpc", options.gated_grpc)
+        .output()
+}
+
+/// The attributes of [`debug_numeric_summary_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct DebugNumericSummaryV2Options {
+    /// `output_dtype`: type, `Float` by default.
+    pub output_dtype: DType,
+    /// `tensor_debug_mode`: int, `-1` by default.
+    pub tensor_debug_mode: i64,
+    /// `tensor_id`: int, `-1` by default.
+    pub tensor_id: i64,
+}
+
+impl Default for DebugNumericSummaryV2Options {
+    fn default() -> Self {
+        DebugNumericSummaryV2Options {
+            output_dtype: DType::Float,
+            tensor_debug_mode: -1,
+            tensor_id: -1,
+        }
+    }
+}
+
+/// `DebugNumericSummaryV2`: Counts of a tensor's elements, in the form that a mode selects.
+#[inline]
+#[track_caller]
+pub fn debug_numeric_summary_v2(input: &Output) -> Output {
+    debug_numeric_summary_v2_with(input, DebugNumericSummaryV2Options::default())
+}
+
+/// [`debug_numeric_summary_v2()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn debug_numeric_summary_v2_with(
+    input: &Output,
+    options: DebugNumericSummaryV2Options,
+) -> Output {
+    input
+        .graph()
+        .op("DebugNumericSummaryV2")
+        .input(input)
+        .attr("output_dtype", options.output_dtype)
+        .attr("tensor_debug_mode", options.tensor_debug_mode)
+        .attr("tensor_id", options.tensor_id)
+        .output()
+}
+
 /// `DeepCopy`: A copy of its input that shares no storage with it.
 #[inline]
 #[track_caller]

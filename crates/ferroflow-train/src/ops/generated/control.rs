@@ -1008,3 +1008,34 @@ pub fn while_with(
         .attr("parallel_iterations", options.parallel_iterations)
         .list_outputs()
 }
+
+/// `XlaIf`: Calls `then_branch` if `cond` is true, else `else_branch`.
+#[inline]
+#[track_caller]
+pub fn xla_if(
+    cond: &Output,
+    inputs: &[Output],
+    then_branch: &Function,
+    else_branch: &Function,
+    tout: &[DType],
+) -> Vec<Output> {
+    cond.graph()
+        .op("XlaIf")
+        .input(cond)
+        .list(inputs)
+        .attr("then_branch", then_branch.reference())
+        .attr("else_branch", else_branch.reference())
+        .attr("Tout", list(tout))
+        .list_outputs()
+}
+
+/// `XlaWhile`: Applies `body` to its input again and again, as long as `cond` of it is true.
+#[inline]
+#[track_caller]
+pub fn xla_while(g: &Graph, input: &[Output], cond: &Function, body: &Function) -> Vec<Output> {
+    g.op("XlaWhile")
+        .list(input)
+        .attr("cond", cond.reference())
+        .attr("body", body.reference())
+        .list_outputs()
+}

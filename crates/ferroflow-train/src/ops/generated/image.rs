@@ -1092,6 +1092,64 @@ pub fn non_max_suppression_with_overlaps(
         .output()
 }
 
+/// The attributes of [`quantized_resize_bilinear_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedResizeBilinearOptions {
+    /// `align_corners`: bool, `false` by default.
+    pub align_corners: bool,
+    /// `half_pixel_centers`: bool, `false` by default.
+    pub half_pixel_centers: bool,
+}
+
+impl Default for QuantizedResizeBilinearOptions {
+    fn default() -> Self {
+        QuantizedResizeBilinearOptions { align_corners: false, half_pixel_centers: false }
+    }
+}
+
+/// `QuantizedResizeBilinear`: Quantised images resized by bilinear interpolation.
+///
+/// Returns (`resized_images`, `out_min`, `out_max`).
+#[inline]
+#[track_caller]
+pub fn quantized_resize_bilinear(
+    images: &Output,
+    size: &Output,
+    min: &Output,
+    max: &Output,
+) -> (Output, Output, Output) {
+    quantized_resize_bilinear_with(
+        images,
+        size,
+        min,
+        max,
+        QuantizedResizeBilinearOptions::default(),
+    )
+}
+
+/// [`quantized_resize_bilinear()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_resize_bilinear_with(
+    images: &Output,
+    size: &Output,
+    min: &Output,
+    max: &Output,
+    options: QuantizedResizeBilinearOptions,
+) -> (Output, Output, Output) {
+    let [resized_images, out_min, out_max] = images
+        .graph()
+        .op("QuantizedResizeBilinear")
+        .input(images)
+        .input(size)
+        .input(min)
+        .input(max)
+        .attr("align_corners", options.align_corners)
+        .attr("half_pixel_centers", options.half_pixel_centers)
+        .split();
+    (resized_images, out_min, out_max)
+}
+
 /// `RGBToHSV`: Colours as hue, saturation and value.
 #[inline]
 #[track_caller]

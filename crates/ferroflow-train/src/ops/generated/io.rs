@@ -5,6 +5,7 @@ use crate::ops::attrs::list;
 use crate::output::Operation;
 use crate::output::Output;
 use ferroflow_core::DType;
+use ferroflow_core::PartialShape;
 use ferroflow_core::Tensor;
 
 /// The attributes of [`assert_with`] that have defaults.
@@ -467,6 +468,22 @@ pub fn image_summary_with(
         .input(tensor)
         .attr("max_images", options.max_images)
         .attr_if_given("bad_color", options.bad_color.cloned())
+        .output()
+}
+
+/// `ImmutableConst`: A constant that is read from a file.
+#[inline]
+#[track_caller]
+pub fn immutable_const(
+    g: &Graph,
+    dtype: DType,
+    shape: &PartialShape,
+    memory_region_name: &str,
+) -> Output {
+    g.op("ImmutableConst")
+        .attr("dtype", dtype)
+        .attr("shape", shape.clone())
+        .attr("memory_region_name", memory_region_name)
         .output()
 }
 

@@ -931,3 +931,47 @@ pub fn tridiagonal_solve_with(
         .attr("perturb_singular", options.perturb_singular)
         .output()
 }
+
+/// `XlaSelfAdjointEig`: Eigenvalues, in rising order, and vectors of self-adjoint matrices.
+///
+/// Returns (`w`, `v`).
+#[inline]
+#[track_caller]
+pub fn xla_self_adjoint_eig(
+    a: &Output,
+    lower: bool,
+    max_iter: i64,
+    epsilon: f32,
+) -> (Output, Output) {
+    let [w, v] = a
+        .graph()
+        .op("XlaSelfAdjointEig")
+        .input(a)
+        .attr("lower", lower)
+        .attr("max_iter", max_iter)
+        .attr("epsilon", epsilon)
+        .split();
+    (w, v)
+}
+
+/// `XlaSvd`: Singular values, in falling order, and all singular vectors of matrices.
+///
+/// Returns (`s`, `u`, `v`).
+#[inline]
+#[track_caller]
+pub fn xla_svd(
+    a: &Output,
+    max_iter: i64,
+    epsilon: f32,
+    precision_config: &str,
+) -> (Output, Output, Output) {
+    let [s, u, v] = a
+        .graph()
+        .op("XlaSvd")
+        .input(a)
+        .attr("max_iter", max_iter)
+        .attr("epsilon", epsilon)
+        .attr("precision_config", precision_config)
+        .split();
+    (s, u, v)
+}

@@ -826,6 +826,57 @@ pub fn quantized_add_with(
     (z, min_z, max_z)
 }
 
+/// `QuantizedBatchNormWithGlobalNormalization`: Quantised images normalized by given means and
+/// variances.
+///
+/// Returns (`result`, `result_min`, `result_max`).
+#[inline]
+#[track_caller]
+pub fn quantized_batch_norm_with_global_normalization(
+    t: &Output,
+    t_min: &Output,
+    t_max: &Output,
+    m: &Output,
+    m_min: &Output,
+    m_max: &Output,
+    v: &Output,
+    v_min: &Output,
+    v_max: &Output,
+    beta: &Output,
+    beta_min: &Output,
+    beta_max: &Output,
+    gamma: &Output,
+    gamma_min: &Output,
+    gamma_max: &Output,
+    out_type: DType,
+    variance_epsilon: f32,
+    scale_after_normalization: bool,
+) -> (Output, Output, Output) {
+    let [result, result_min, result_max] = t
+        .graph()
+        .op("QuantizedBatchNormWithGlobalNormalization")
+        .input(t)
+        .input(t_min)
+        .input(t_max)
+        .input(m)
+        .input(m_min)
+        .input(m_max)
+        .input(v)
+        .input(v_min)
+        .input(v_max)
+        .input(beta)
+        .input(beta_min)
+        .input(beta_max)
+        .input(gamma)
+        .input(gamma_min)
+        .input(gamma_max)
+        .attr("out_type", out_type)
+        .attr("variance_epsilon", variance_epsilon)
+        .attr("scale_after_normalization", scale_after_normalization)
+        .split();
+    (result, result_min, result_max)
+}
+
 /// `QuantizedBiasAdd`: Sums of quantised rows and a quantised bias.
 ///
 /// Returns (`output`, `min_out`, `max_out`).
@@ -870,6 +921,28 @@ pub fn quantized_concat(
         .op("QuantizedConcat")
         .input(concat_dim)
         .list(values)
+        .list(input_mins)
+        .list(input_maxes)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// `QuantizedConcatV2`: Quantised tensors joined along a dimension, over one range.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[inline]
+#[track_caller]
+pub fn quantized_concat_v2(
+    values: &[Output],
+    axis: &Output,
+    input_mins: &[Output],
+    input_maxes: &[Output],
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = axis
+        .graph()
+        .op("QuantizedConcatV2")
+        .list(values)
+        .input(axis)
         .list(input_mins)
         .list(input_maxes)
         .split();
@@ -948,6 +1021,70 @@ pub fn quantized_conv2d_with(
         .attr("dilations", list(options.dilations))
         .split();
     (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_instance_norm_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedInstanceNormOptions {
+    /// `output_range_given`: bool, `false` by default.
+    pub output_range_given: bool,
+    /// `given_y_min`: float, `0.0` by default.
+    pub given_y_min: f32,
+    /// `given_y_max`: float, `0.0` by default.
+    pub given_y_max: f32,
+    /// `variance_epsilon`: float, `1e-5` by default.
+    pub variance_epsilon: f32,
+    /// `min_separation`: float, `0.001` by default.
+    pub min_separation: f32,
+}
+
+impl Default for QuantizedInstanceNormOptions {
+    fn default() -> Self {
+        QuantizedInstanceNormOptions {
+            output_range_given: false,
+            given_y_min: 0.0,
+            given_y_max: 0.0,
+            variance_epsilon: 1e-5,
+            min_separation: 0.001,
+        }
+    }
+}
+
+/// `QuantizedInstanceNorm`: Channels of quantised images with mean 0 and variance 1.
+///
+/// Returns (`y`, `y_min`, `y_max`).
+#[inline]
+#[track_caller]
+pub fn quantized_instance_norm(
+    x: &Output,
+    x_min: &Output,
+    x_max: &Output,
+) -> (Output, Output, Output) {
+    quantized_instance_norm_with(x, x_min, x_max, QuantizedInstanceNormOptions::default())
+}
+
+/// [`quantized_instance_norm()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_instance_norm_with(
+    x: &Output,
+    x_min: &Output,
+    x_max: &Output,
+    options: QuantizedInstanceNormOptions,
+) -> (Output, Output, Output) {
+    let [y, y_min, y_max] = x
+        .graph()
+        .op("QuantizedInstanceNorm")
+        .input(x)
+        .input(x_min)
+        .input(x_max)
+        .attr("output_range_given", options.output_range_given)
+        .attr("given_y_min", options.given_y_min)
+        .attr("given_y_max", options.given_y_max)
+        .attr("variance_epsilon", options.variance_epsilon)
+        .attr("min_separation", options.min_separation)
+        .split();
+    (y, y_min, y_max)
 }
 
 /// The attributes of [`quantized_mat_mul_with`] that have defaults.
@@ -1263,6 +1400,29 @@ pub fn requantization_range(
     (output_min, output_max)
 }
 
+/// `RequantizationRangePerChannel`: The range that 32-bit elements take up; each channel has its
+/// own range.
+///
+/// Returns (`output_min`, `output_max`).
+#[inline]
+#[track_caller]
+pub fn requantization_range_per_channel(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    clip_value_max: f32,
+) -> (Output, Output) {
+    let [output_min, output_max] = input
+        .graph()
+        .op("RequantizationRangePerChannel")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .attr("clip_value_max", clip_value_max)
+        .split();
+    (output_min, output_max)
+}
+
 /// `Requantize`: 32-bit elements as 8-bit ones over a given range.
 ///
 /// Returns (`output`, `output_min`, `output_max`).
@@ -1285,6 +1445,65 @@ pub fn requantize(
         .input(requested_output_min)
         .input(requested_output_max)
         .attr("out_type", out_type)
+        .split();
+    (output, output_min, output_max)
+}
+
+/// The attributes of [`requantize_per_channel_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct RequantizePerChannelOptions {
+    /// `out_type`: type, `QUInt8` by default.
+    pub out_type: DType,
+}
+
+impl Default for RequantizePerChannelOptions {
+    fn default() -> Self {
+        RequantizePerChannelOptions { out_type: DType::QUInt8 }
+    }
+}
+
+/// `RequantizePerChannel`: 32-bit elements as 8-bit ones; each channel has its own range.
+///
+/// Returns (`output`, `output_min`, `output_max`).
+#[inline]
+#[track_caller]
+pub fn requantize_per_channel(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    requested_output_min: &Output,
+    requested_output_max: &Output,
+) -> (Output, Output, Output) {
+    requantize_per_channel_with(
+        input,
+        input_min,
+        input_max,
+        requested_output_min,
+        requested_output_max,
+        RequantizePerChannelOptions::default(),
+    )
+}
+
+/// [`requantize_per_channel()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn requantize_per_channel_with(
+    input: &Output,
+    input_min: &Output,
+    input_max: &Output,
+    requested_output_min: &Output,
+    requested_output_max: &Output,
+    options: RequantizePerChannelOptions,
+) -> (Output, Output, Output) {
+    let [output, output_min, output_max] = input
+        .graph()
+        .op("RequantizePerChannel")
+        .input(input)
+        .input(input_min)
+        .input(input_max)
+        .input(requested_output_min)
+        .input(requested_output_max)
+        .attr("out_type", options.out_type)
         .split();
     (output, output_min, output_max)
 }
@@ -1410,6 +1629,107 @@ pub fn uniform_quantize_with(
         .output()
 }
 
+/// The attributes of [`uniform_quantized_add_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedAddOptions {
+    /// `lhs_quantization_axis`: int, `-1` by default.
+    pub lhs_quantization_axis: i64,
+    /// `rhs_quantization_axis`: int, `-1` by default.
+    pub rhs_quantization_axis: i64,
+    /// `output_quantization_axis`: int, `-1` by default.
+    pub output_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedAddOptions {
+    fn default() -> Self {
+        UniformQuantizedAddOptions {
+            lhs_quantization_axis: -1,
+            rhs_quantization_axis: -1,
+            output_quantization_axis: -1,
+        }
+    }
+}
+
+/// `UniformQuantizedAdd`: The sum of two uniformly quantised tensors.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_add(
+    lhs: &Output,
+    rhs: &Output,
+    lhs_scales: &Output,
+    lhs_zero_points: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+) -> Output {
+    uniform_quantized_add_with(
+        lhs,
+        rhs,
+        lhs_scales,
+        lhs_zero_points,
+        rhs_scales,
+        rhs_zero_points,
+        output_scales,
+        output_zero_points,
+        lhs_quantization_min_val,
+        lhs_quantization_max_val,
+        rhs_quantization_min_val,
+        rhs_quantization_max_val,
+        output_quantization_min_val,
+        output_quantization_max_val,
+        UniformQuantizedAddOptions::default(),
+    )
+}
+
+/// [`uniform_quantized_add()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_add_with(
+    lhs: &Output,
+    rhs: &Output,
+    lhs_scales: &Output,
+    lhs_zero_points: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+    options: UniformQuantizedAddOptions,
+) -> Output {
+    lhs.graph()
+        .op("UniformQuantizedAdd")
+        .input(lhs)
+        .input(rhs)
+        .input(lhs_scales)
+        .input(lhs_zero_points)
+        .input(rhs_scales)
+        .input(rhs_zero_points)
+        .input(output_scales)
+        .input(output_zero_points)
+        .attr("lhs_quantization_min_val", lhs_quantization_min_val)
+        .attr("lhs_quantization_max_val", lhs_quantization_max_val)
+        .attr("rhs_quantization_min_val", rhs_quantization_min_val)
+        .attr("rhs_quantization_max_val", rhs_quantization_max_val)
+        .attr("output_quantization_min_val", output_quantization_min_val)
+        .attr("output_quantization_max_val", output_quantization_max_val)
+        .attr("lhs_quantization_axis", options.lhs_quantization_axis)
+        .attr("rhs_quantization_axis", options.rhs_quantization_axis)
+        .attr("output_quantization_axis", options.output_quantization_axis)
+        .output()
+}
+
 /// The attributes of [`uniform_quantized_clip_by_value_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedClipByValueOptions {
@@ -1471,6 +1791,409 @@ pub fn uniform_quantized_clip_by_value_with(
         .attr("quantization_min_val", quantization_min_val)
         .attr("quantization_max_val", quantization_max_val)
         .attr("quantization_axis", options.quantization_axis)
+        .output()
+}
+
+/// The attributes of [`uniform_quantized_convolution_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedConvolutionOptions<'a> {
+    /// `window_strides`: list of ints, empty by default.
+    pub window_strides: &'a [i64],
+    /// `explicit_padding`: list of ints, empty by default.
+    pub explicit_padding: &'a [i64],
+    /// `lhs_dilation`: list of ints, empty by default.
+    pub lhs_dilation: &'a [i64],
+    /// `rhs_dilation`: list of ints, empty by default.
+    pub rhs_dilation: &'a [i64],
+    /// `batch_group_count`: int, `1` by default.
+    pub batch_group_count: i64,
+    /// `feature_group_count`: int, `1` by default.
+    pub feature_group_count: i64,
+    /// `dimension_numbers`: string, empty by default.
+    pub dimension_numbers: &'a str,
+    /// `lhs_quantization_axis`: int, `-1` by default.
+    pub lhs_quantization_axis: i64,
+    /// `rhs_quantization_axis`: int, `-1` by default.
+    pub rhs_quantization_axis: i64,
+    /// `output_quantization_axis`: int, `-1` by default.
+    pub output_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedConvolutionOptions<'_> {
+    fn default() -> Self {
+        UniformQuantizedConvolutionOptions {
+            window_strides: &[],
+            explicit_padding: &[],
+            lhs_dilation: &[],
+            rhs_dilation: &[],
+            batch_group_count: 1,
+            feature_group_count: 1,
+            dimension_numbers: "",
+            lhs_quantization_axis: -1,
+            rhs_quantization_axis: -1,
+            output_quantization_axis: -1,
+        }
+    }
+}
+
+/// `UniformQuantizedConvolution`: The convolution of uniformly quantised images, in any layout.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_convolution(
+    lhs: &Output,
+    rhs: &Output,
+    lhs_scales: &Output,
+    lhs_zero_points: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    tout: DType,
+    padding: &str,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+) -> Output {
+    uniform_quantized_convolution_with(
+        lhs,
+        rhs,
+        lhs_scales,
+        lhs_zero_points,
+        rhs_scales,
+        rhs_zero_points,
+        output_scales,
+        output_zero_points,
+        tout,
+        padding,
+        lhs_quantization_min_val,
+        lhs_quantization_max_val,
+        rhs_quantization_min_val,
+        rhs_quantization_max_val,
+        output_quantization_min_val,
+        output_quantization_max_val,
+        UniformQuantizedConvolutionOptions::default(),
+    )
+}
+
+/// [`uniform_quantized_convolution()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_convolution_with(
+    lhs: &Output,
+    rhs: &Output,
+    lhs_scales: &Output,
+    lhs_zero_points: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    tout: DType,
+    padding: &str,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+    options: UniformQuantizedConvolutionOptions<'_>,
+) -> Output {
+    lhs.graph()
+        .op("UniformQuantizedConvolution")
+        .input(lhs)
+        .input(rhs)
+        .input(lhs_scales)
+        .input(lhs_zero_points)
+        .input(rhs_scales)
+        .input(rhs_zero_points)
+        .input(output_scales)
+        .input(output_zero_points)
+        .attr("Tout", tout)
+        .attr("padding", padding)
+        .attr("lhs_quantization_min_val", lhs_quantization_min_val)
+        .attr("lhs_quantization_max_val", lhs_quantization_max_val)
+        .attr("rhs_quantization_min_val", rhs_quantization_min_val)
+        .attr("rhs_quantization_max_val", rhs_quantization_max_val)
+        .attr("output_quantization_min_val", output_quantization_min_val)
+        .attr("output_quantization_max_val", output_quantization_max_val)
+        .attr("window_strides", list(options.window_strides))
+        .attr("explicit_padding", list(options.explicit_padding))
+        .attr("lhs_dilation", list(options.lhs_dilation))
+        .attr("rhs_dilation", list(options.rhs_dilation))
+        .attr("batch_group_count", options.batch_group_count)
+        .attr("feature_group_count", options.feature_group_count)
+        .attr("dimension_numbers", options.dimension_numbers)
+        .attr("lhs_quantization_axis", options.lhs_quantization_axis)
+        .attr("rhs_quantization_axis", options.rhs_quantization_axis)
+        .attr("output_quantization_axis", options.output_quantization_axis)
+        .output()
+}
+
+/// The attributes of [`uniform_quantized_convolution_hybrid_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedConvolutionHybridOptions<'a> {
+    /// `window_strides`: list of ints, empty by default.
+    pub window_strides: &'a [i64],
+    /// `explicit_padding`: list of ints, empty by default.
+    pub explicit_padding: &'a [i64],
+    /// `lhs_dilation`: list of ints, empty by default.
+    pub lhs_dilation: &'a [i64],
+    /// `rhs_dilation`: list of ints, empty by default.
+    pub rhs_dilation: &'a [i64],
+    /// `batch_group_count`: int, `1` by default.
+    pub batch_group_count: i64,
+    /// `feature_group_count`: int, `1` by default.
+    pub feature_group_count: i64,
+    /// `dimension_numbers`: string, empty by default.
+    pub dimension_numbers: &'a str,
+    /// `rhs_quantization_axis`: int, `-1` by default.
+    pub rhs_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedConvolutionHybridOptions<'_> {
+    fn default() -> Self {
+        UniformQuantizedConvolutionHybridOptions {
+            window_strides: &[],
+            explicit_padding: &[],
+            lhs_dilation: &[],
+            rhs_dilation: &[],
+            batch_group_count: 1,
+            feature_group_count: 1,
+            dimension_numbers: "",
+            rhs_quantization_axis: -1,
+        }
+    }
+}
+
+/// `UniformQuantizedConvolutionHybrid`: The convolution of images of floats by a uniformly
+/// quantised filter.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_convolution_hybrid(
+    lhs: &Output,
+    rhs: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    tout: DType,
+    padding: &str,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+) -> Output {
+    uniform_quantized_convolution_hybrid_with(
+        lhs,
+        rhs,
+        rhs_scales,
+        rhs_zero_points,
+        tout,
+        padding,
+        rhs_quantization_min_val,
+        rhs_quantization_max_val,
+        UniformQuantizedConvolutionHybridOptions::default(),
+    )
+}
+
+/// [`uniform_quantized_convolution_hybrid()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_convolution_hybrid_with(
+    lhs: &Output,
+    rhs: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    tout: DType,
+    padding: &str,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    options: UniformQuantizedConvolutionHybridOptions<'_>,
+) -> Output {
+    lhs.graph()
+        .op("UniformQuantizedConvolutionHybrid")
+        .input(lhs)
+        .input(rhs)
+        .input(rhs_scales)
+        .input(rhs_zero_points)
+        .attr("Tout", tout)
+        .attr("padding", padding)
+        .attr("rhs_quantization_min_val", rhs_quantization_min_val)
+        .attr("rhs_quantization_max_val", rhs_quantization_max_val)
+        .attr("window_strides", list(options.window_strides))
+        .attr("explicit_padding", list(options.explicit_padding))
+        .attr("lhs_dilation", list(options.lhs_dilation))
+        .attr("rhs_dilation", list(options.rhs_dilation))
+        .attr("batch_group_count", options.batch_group_count)
+        .attr("feature_group_count", options.feature_group_count)
+        .attr("dimension_numbers", options.dimension_numbers)
+        .attr("rhs_quantization_axis", options.rhs_quantization_axis)
+        .output()
+}
+
+/// The attributes of [`uniform_quantized_dot_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedDotOptions {
+    /// `lhs_quantization_axis`: int, `-1` by default.
+    pub lhs_quantization_axis: i64,
+    /// `rhs_quantization_axis`: int, `-1` by default.
+    pub rhs_quantization_axis: i64,
+    /// `output_quantization_axis`: int, `-1` by default.
+    pub output_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedDotOptions {
+    fn default() -> Self {
+        UniformQuantizedDotOptions {
+            lhs_quantization_axis: -1,
+            rhs_quantization_axis: -1,
+            output_quantization_axis: -1,
+        }
+    }
+}
+
+/// `UniformQuantizedDot`: The product of two uniformly quantised matrices.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_dot(
+    lhs: &Output,
+    rhs: &Output,
+    lhs_scales: &Output,
+    lhs_zero_points: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    tout: DType,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+) -> Output {
+    uniform_quantized_dot_with(
+        lhs,
+        rhs,
+        lhs_scales,
+        lhs_zero_points,
+        rhs_scales,
+        rhs_zero_points,
+        output_scales,
+        output_zero_points,
+        tout,
+        lhs_quantization_min_val,
+        lhs_quantization_max_val,
+        rhs_quantization_min_val,
+        rhs_quantization_max_val,
+        output_quantization_min_val,
+        output_quantization_max_val,
+        UniformQuantizedDotOptions::default(),
+    )
+}
+
+/// [`uniform_quantized_dot()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_dot_with(
+    lhs: &Output,
+    rhs: &Output,
+    lhs_scales: &Output,
+    lhs_zero_points: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    output_scales: &Output,
+    output_zero_points: &Output,
+    tout: DType,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+    options: UniformQuantizedDotOptions,
+) -> Output {
+    lhs.graph()
+        .op("UniformQuantizedDot")
+        .input(lhs)
+        .input(rhs)
+        .input(lhs_scales)
+        .input(lhs_zero_points)
+        .input(rhs_scales)
+        .input(rhs_zero_points)
+        .input(output_scales)
+        .input(output_zero_points)
+        .attr("Tout", tout)
+        .attr("lhs_quantization_min_val", lhs_quantization_min_val)
+        .attr("lhs_quantization_max_val", lhs_quantization_max_val)
+        .attr("rhs_quantization_min_val", rhs_quantization_min_val)
+        .attr("rhs_quantization_max_val", rhs_quantization_max_val)
+        .attr("output_quantization_min_val", output_quantization_min_val)
+        .attr("output_quantization_max_val", output_quantization_max_val)
+        .attr("lhs_quantization_axis", options.lhs_quantization_axis)
+        .attr("rhs_quantization_axis", options.rhs_quantization_axis)
+        .attr("output_quantization_axis", options.output_quantization_axis)
+        .output()
+}
+
+/// The attributes of [`uniform_quantized_dot_hybrid_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedDotHybridOptions {
+    /// `rhs_quantization_axis`: int, `-1` by default.
+    pub rhs_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedDotHybridOptions {
+    fn default() -> Self {
+        UniformQuantizedDotHybridOptions { rhs_quantization_axis: -1 }
+    }
+}
+
+/// `UniformQuantizedDotHybrid`: The product of a matrix of floats and a uniformly quantised one.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_dot_hybrid(
+    lhs: &Output,
+    rhs: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    tout: DType,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+) -> Output {
+    uniform_quantized_dot_hybrid_with(
+        lhs,
+        rhs,
+        rhs_scales,
+        rhs_zero_points,
+        tout,
+        rhs_quantization_min_val,
+        rhs_quantization_max_val,
+        UniformQuantizedDotHybridOptions::default(),
+    )
+}
+
+/// [`uniform_quantized_dot_hybrid()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn uniform_quantized_dot_hybrid_with(
+    lhs: &Output,
+    rhs: &Output,
+    rhs_scales: &Output,
+    rhs_zero_points: &Output,
+    tout: DType,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    options: UniformQuantizedDotHybridOptions,
+) -> Output {
+    lhs.graph()
+        .op("UniformQuantizedDotHybrid")
+        .input(lhs)
+        .input(rhs)
+        .input(rhs_scales)
+        .input(rhs_zero_points)
+        .attr("Tout", tout)
+        .attr("rhs_quantization_min_val", rhs_quantization_min_val)
+        .attr("rhs_quantization_max_val", rhs_quantization_max_val)
+        .attr("rhs_quantization_axis", options.rhs_quantization_axis)
         .output()
 }
 

@@ -1,0 +1,18 @@
+//! XLA's operations that take functions of scalars: reductions, windows, scatters and sorts.
+//! The others are in `ferroflow-ops-math`.
+
+mod calls;
+mod elements;
+mod reduce;
+mod scatter;
+mod sort;
+mod window;
+
+use crate::prelude::*;
+
+pub(crate) fn register(c: &mut Catalog) {
+    reduce::register(c);
+    scatter::register(c);
+    sort::register(c);
+    window::register(c);
+}
