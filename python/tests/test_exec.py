@@ -83,7 +83,9 @@ class RunTest(unittest.TestCase):
 
     PS_PROGRAM = """
         import time
-        import ferroflow.compat.v1 as tf
+        import tensorflow as tf
+        if hasattr(tf.compat, "v1"):
+            tf = tf.compat.v1
         flags = tf.app.flags
         flags.DEFINE_string("job_name", "", "")
         flags.DEFINE_integer("task_index", -1, "")
@@ -222,6 +224,8 @@ class TypesTest(unittest.TestCase):
         np.testing.assert_array_equal(array.astype(np.float32), np.float32([1.0, -2.5, 3.140625]))
         again = pickle.loads(pickle.dumps(array))
         np.testing.assert_array_equal(again.astype(np.float64), array.astype(np.float64))
+        self.assertEqual((str(array), repr(array[1]), float(array[1]), array[0] < 2), ("[1 -2.5 3.14062]", "-2.5", -2.5, True))
+        self.assertEqual(array.max(), kind(3.140625))
         with tf.Graph().as_default(), tf.Session() as sess:
             x = tf.constant(array)
             self.assertEqual(x.dtype, tf.bfloat16)

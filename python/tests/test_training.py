@@ -3,6 +3,7 @@
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -186,6 +187,15 @@ class Sessions(Case):
         with self.assertRaises(tf.train.NanLossDuringTrainingError):
             with tf.train.MonitoredTrainingSession(hooks=[tf.train.NanTensorHook(loss)]) as sess:
                 sess.run(loss, {loss: float("nan")})
+
+    def test_a_worker_asks_often_at_first_whether_the_chief_is_ready(self):
+        waits = []
+        with tf.Graph().as_default():
+            ready = tf.py_func(lambda: np.array([b"v"] if len(waits) < 4 else [], object), [], tf.string)
+            manager = tf.train.SessionManager(ready_op=ready, recovery_wait_secs=3)
+            with mock.patch("time.sleep", waits.append):
+                manager.wait_for_session("").close()
+        self.assertEqual(waits, [0.5, 1.0, 2.0, 3])
 
     def test_the_end_of_the_input_is_a_clean_stop(self):
         tf.train.get_or_create_global_step()

@@ -322,7 +322,13 @@ pub fn run(args: Args) -> Result<()> {
             elastic::run(elastic::ElasticPlan { env: passed_on, ..plan }, &shell)
         }
         Some(np) if args.hybrid_ps().is_none() => {
-            launch(with_passed_on(ranks(&args, np)?), &shell, Guard::start())
+            let hook = hook::Hook::write()?;
+            let mut job = ranks(&args, np)?;
+            // The folder of the hook is on this host only.
+            for process in job.iter_mut().filter(|p| p.host.is_none()) {
+                process.env.extend(hook.env(None)?);
+            }
+            launch(with_passed_on(job), &shell, Guard::start())
         }
         _ => {
             let hook = hook::Hook::write()?;

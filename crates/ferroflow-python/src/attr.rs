@@ -271,10 +271,10 @@ pub fn dims<'py>(py: Python<'py>, shape: &PartialShape) -> PyResult<Option<Bound
 pub fn shape_text(shape: &PartialShape) -> String {
     match shape.dims() {
         None => "<unknown>".to_string(),
-        Some([one]) => format!("({},)", one.map_or("None".to_string(), |d| d.to_string())),
+        Some([one]) => format!("({},)", one.map_or("?".to_string(), |d| d.to_string())),
         Some(dims) => {
             let all: Vec<String> =
-                dims.iter().map(|d| d.map_or("None".to_string(), |d| d.to_string())).collect();
+                dims.iter().map(|d| d.map_or("?".to_string(), |d| d.to_string())).collect();
             format!("({})", all.join(", "))
         }
     }

@@ -10,11 +10,36 @@ use numpy::npyffi::{
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
-use std::ffi::{c_char, c_int, c_uchar, c_void};
+use pyo3::types::{PyTuple, PyType};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 
 /// Flags of a dtype whose elements Python code reads and writes.
 const NEEDS_PYTHON: c_char = 0x10 | 0x40;
+
+/// A subclass of `generic`, which is `numpy.generic`, whose objects have room for one element after
+/// their head: the base of the type of elements.
+#[pyfunction]
+pub fn bfloat16_base<'py>(
+    py: Python<'py>,
+    generic: &Bound<'py, PyType>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut slots = [ffi::PyType_Slot { slot: 0, pfunc: std::ptr::null_mut() }];
+    let head = size_of::<ffi::PyObject>();
+    let mut spec = ffi::PyType_Spec {
+        name: c"ferroflow._ferroflow.Bfloat16Base".as_ptr(),
+        basicsize: (head + size_of::<usize>()) as c_int,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: Python copies what `spec` and `slots` say, and the name outlives the process. The
+    // objects are those of `generic` and a number, which needs no code of its own.
+    unsafe {
+        let bases = PyTuple::new(py, [generic])?;
+        let made = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
+        Bound::from_owned_ptr_or_err(py, made)
+    }
+}
 
 /// Registers the dtype with `scalar`, a subclass of `numpy.generic`, as the type of its elements.
 #[pyfunction]

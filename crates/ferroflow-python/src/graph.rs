@@ -271,8 +271,8 @@ pub fn create<'py>(
     }
     if !is_node_name(&node.name) {
         return Err(wrong_value(format!(
-            "'{}' is not a valid node name: names begin with a letter, a digit or a dot and have no \
-             characters but those and _ / \\ > -",
+            "'{}' is not a valid node name. Accepted names conform to Regex \
+             /^[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*$/",
             node.name
         )));
     }
@@ -629,8 +629,10 @@ pub fn same_graph(graph: &Bound<'_, GraphCore>, tensor: &PyTensor) -> PyResult<(
     }
     let name = tensor.op.get().name.bind(graph.py()).to_string();
     Err(wrong_value(format!(
-        "Tensor(\"{name}:{}\") must be from the same graph as the operation that takes it.",
-        tensor.endpoint.slot
+        "Tensor(\"{name}:{}\") must be from the same graph as the operation that takes it (graphs \
+         are {} and {graph}).",
+        tensor.endpoint.slot,
+        tensor.graph.bind(graph.py())
     )))
 }
 

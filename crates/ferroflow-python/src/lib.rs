@@ -49,6 +49,7 @@ fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(array::decode_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(session::reset, module)?)?;
     module.add_function(wrap_pyfunction!(session::gpu_descriptions, module)?)?;
+    module.add_function(wrap_pyfunction!(bfloat16::bfloat16_base, module)?)?;
     module.add_function(wrap_pyfunction!(bfloat16::register_bfloat16, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     exit::register(module)?;

@@ -8,12 +8,18 @@ import importlib.machinery
 
 import numpy as np
 
+from ferroflow import _ferroflow
 
-class bfloat16(np.float16):  # pylint: disable=invalid-name
-    """A scalar. It has the size of its base class, but other bits."""
+
+class bfloat16(_ferroflow.bfloat16_base(np.generic)):  # pylint: disable=invalid-name
+    """A scalar. numpy keeps its bits after the head of the object."""
+
+    __slots__ = ()
+
+    def __new__(cls, value=0.0):
+        return np.array(float(value), np.float32).astype(np.dtype(cls))[()]
 
     def __float__(self):
-        # The bits follow the head of the object. Methods of the base class would ask for the value.
         bits = ctypes.c_uint16.from_address(id(self) + object.__basicsize__).value << 16
         return float(np.array(bits, np.uint32).view(np.float32))
 
@@ -22,6 +28,18 @@ class bfloat16(np.float16):  # pylint: disable=invalid-name
 
     def __bool__(self):
         return float(self) != 0
+
+    def __lt__(self, other):
+        return float(self) < other
+
+    def __le__(self, other):
+        return float(self) <= other
+
+    def __gt__(self, other):
+        return float(self) > other
+
+    def __ge__(self, other):
+        return float(self) >= other
 
     def __eq__(self, other):
         return float(self) == other
@@ -32,8 +50,11 @@ class bfloat16(np.float16):  # pylint: disable=invalid-name
     def __hash__(self):
         return hash(float(self))
 
+    def __format__(self, spec):
+        return format(float(self), spec) if spec else str(self)
+
     def __repr__(self):
-        return repr(float(self))
+        return "%g" % float(self)
 
     __str__ = __repr__
 
@@ -42,8 +63,6 @@ bfloat16.__module__ = "ml_dtypes"
 
 
 def register():
-    from ferroflow import _ferroflow
-
     _ferroflow.register_bfloat16(bfloat16)
     return bfloat16
 

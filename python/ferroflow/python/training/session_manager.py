@@ -129,6 +129,8 @@ class SessionManager:
         if max_wait_secs is None:
             max_wait_secs = float("Inf")
         deadline = time.time() + max_wait_secs
+        # Most chiefs are ready soon. A worker that sleeps for long would miss a short job.
+        wait = min(0.5, self._recovery_wait_secs)
         while True:
             sess = session.Session(self._target, graph=self._graph, config=config)
             not_ready_msg = None
@@ -146,7 +148,8 @@ class SessionManager:
             if deadline - time.time() < self._recovery_wait_secs:
                 raise errors.DeadlineExceededError(None, None, "Session was not ready after waiting %d secs." % (max_wait_secs,))
             logging.info("Waiting for model to be ready.  Ready_for_local_init_op:  %s, ready: %s", not_ready_local_msg, not_ready_msg)
-            time.sleep(self._recovery_wait_secs)
+            time.sleep(wait)
+            wait = min(2 * wait, self._recovery_wait_secs)
 
     @staticmethod
     def _safe_close(sess):

@@ -46,9 +46,13 @@ def _install():
     _next_sitecustomize()
     _load("task_flags").install()
     client = os.environ.get("FERROFLOW_CLIENT")
-    if client is None:
-        return
     _tensorflow = _installed("tensorflow")
+    if client is None:
+        # The program keeps its sessions. Without TensorFlow it is the package that they belong to.
+        if not _tensorflow and not _installed("horovod") and _installed("ferroflow"):
+            from ferroflow import _exec
+            _exec.install_aliases()
+        return
     if client == "auto":
         client = "tensorflow" if _tensorflow else "ferroflow"
     if client == "tensorflow":
