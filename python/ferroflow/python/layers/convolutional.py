@@ -80,6 +80,10 @@ class _Conv(base.Layer):
             inputs, self.kernel, n, pooling_ops._sizes(list(self.strides), n, index, "strides"),
             self.padding, pooling_ops._sizes(list(self.dilation_rate), n, index, "dilations"),
             layout, {1: "Conv1D", 2: "Conv2D", 3: "Conv3D"}[n])
+        if any(d == 0 for d in (outputs.get_shape().as_list() if outputs.get_shape().ndims else ())[1:]):
+            raise ValueError("One of the dimensions in the output is <= 0 due to downsampling in %s. Consider increasing the input "
+                             "size. Received input shape %s which would produce output shape with a zero or negative value in a "
+                             "dimension." % (self.name, inputs.get_shape()))
         if self.use_bias:
             outputs = nn_ops.bias_add(outputs, self.bias, data_format=layout if n == 2 else None)
         return outputs if self.activation is None else self.activation(outputs)

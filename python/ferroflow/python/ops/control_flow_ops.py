@@ -79,6 +79,7 @@ def group(*inputs, **kwargs):
 @export("tuple")
 def tuple_of(tensors, name=None, control_inputs=None):
     with ops.name_scope(name, "tuple", tensors):
+        tensors = [t if t is None or hasattr(t, "op") or isinstance(t, ops.Operation) else ops.convert_to_tensor(t) for t in tensors]
         gating = []
         for t in tensors:
             if t is not None:

@@ -173,6 +173,21 @@ def roll(input, shift, axis, name=None):
     return gen_ops.Roll(input, shift, axis, name)
 
 
+def _check_labels(terms, inputs):
+    """Refuses a label that stands for dimensions of different sizes."""
+    sizes = {}
+    for term, x in zip(terms, inputs):
+        shape = x.get_shape() if hasattr(x, "get_shape") else None
+        if shape is None or shape.ndims is None or "." in term or len(term) != shape.ndims:
+            continue
+        for label, size in zip(term, shape.as_list()):
+            known = sizes.setdefault(label, size)
+            if None not in (known, size) and known != size:
+                raise ValueError("Dimensions must be equal, but are %d and %d for the label %s of einsum" % (known, size, label))
+            if known is None:
+                sizes[label] = size
+
+
 @export("einsum", "linalg.einsum")
 def einsum(equation, *inputs, **kwargs):
     name = kwargs.pop("name", None)
@@ -191,6 +206,7 @@ def einsum(equation, *inputs, **kwargs):
             raise ValueError("Output subscripts contain the label %s not present in the input subscripts." % label)
     with ops.name_scope(name, "einsum", [equation, inputs]):
         inputs = list(inputs)
+        _check_labels(terms.split(","), inputs)
         if len(inputs) <= 2:
             return gen_ops.Einsum(inputs, equation)
         terms = terms.split(",")

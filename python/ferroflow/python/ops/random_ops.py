@@ -18,8 +18,16 @@ convert = ops.convert_to_tensor
 def _shape_tensor(shape):
     """A shape given as numbers, tensors or a list of both, as a vector."""
     dtype = dtypes.int32 if isinstance(shape, (tuple, list)) and not shape else None
-    return convert(shape, dtype=dtype, name="shape") if not hasattr(shape, "as_list") else (
+    made = convert(shape, dtype=dtype, name="shape") if not hasattr(shape, "as_list") else (
         convert(shape.as_list(), dtype=dtypes.int32, name="shape"))
+    return as_vector(made)
+
+
+def as_vector(shape):
+    """Refuses a shape that is a number or a matrix."""
+    if shape.get_shape().ndims not in (None, 1):
+        raise ValueError("Shape must be rank 1 but is rank %d for %s" % (shape.get_shape().ndims, shape.name))
+    return shape
 
 
 def _static(result, shape):

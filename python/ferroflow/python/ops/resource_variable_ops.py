@@ -209,12 +209,18 @@ class ResourceVariable(variables.Variable):
             read_value)
 
     def assign_add(self, delta, use_locking=None, name=None, read_value=True):
-        return self._assigned(gen_ops.AssignAddVariableOp(
-            self._handle, ops.convert_to_tensor(delta, dtype=self.dtype), name=name), read_value)
+        return self._assigned(gen_ops.AssignAddVariableOp(self._handle, self._fitting(delta), name=name), read_value)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
-        return self._assigned(gen_ops.AssignSubVariableOp(
-            self._handle, ops.convert_to_tensor(delta, dtype=self.dtype), name=name), read_value)
+        return self._assigned(gen_ops.AssignSubVariableOp(self._handle, self._fitting(delta), name=name), read_value)
+
+    def _fitting(self, delta):
+        """A tensor that can be added: it is not broadcast."""
+        delta = ops.convert_to_tensor(delta, dtype=self.dtype)
+        if not self._shape.is_compatible_with(delta.get_shape()):
+            raise ValueError("Shapes must be equal, but are %s and %s for variable '%s'" % (
+                self._shape, delta.get_shape(), self.name))
+        return delta
 
     def count_up_to(self, limit):
         return gen_ops.ResourceCountUpTo(self._handle, limit=limit, T=self.dtype)

@@ -10,6 +10,7 @@ from ferroflow.python.framework import tensor_util
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops import math_ops
+from ferroflow.python.ops import random_ops
 from ferroflow.python.ops import module_names
 from ferroflow.python.ops import reduction_ops
 from ferroflow.python.util.api import deprecated_alias, export
@@ -140,9 +141,11 @@ def sparse_slice(sp_input, start, size, name=None):
 @export("sparse_to_dense")
 def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0,
                     validate_indices=True, name=None):
-    return gen_ops.SparseToDense(sparse_indices, output_shape, sparse_values,
-                                 default_value=default_value, validate_indices=validate_indices,
-                                 name=name)
+    dense = gen_ops.SparseToDense(sparse_indices, output_shape, sparse_values,
+                                  default_value=default_value, validate_indices=validate_indices,
+                                  name=name)
+    random_ops.as_vector(dense.op.inputs[1])
+    return dense
 
 
 @export("sparse_tensor_to_dense", "sparse.to_dense")
