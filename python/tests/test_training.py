@@ -345,12 +345,23 @@ class Estimators(Case):
             tf.estimator.DNNClassifier([8], [number, columns.indicator_column(words)], self.path("dnn"), config=config, n_classes=3),
             tf.estimator.DNNLinearCombinedClassifier(
                 self.path("wide"), [words, crossed], dnn_feature_columns=[number, columns.embedding_column(words, 2)],
-                dnn_hidden_units=[4], config=config,
+                linear_optimizer=tf.train.FtrlOptimizer(0.2), dnn_optimizer=tf.train.AdagradOptimizer(0.05), dnn_hidden_units=[4],
+                config=config,
             ),
         ):
             with self.subTest(type(est).__name__):
                 est.train(inputs(None), steps=100)
                 self.assertGreater(est.evaluate(inputs(1))["accuracy"], 0.9)
+
+
+    def test_both_parts_of_a_wide_and_deep_model_take_small_steps_by_default(self):
+        number = tf.feature_column.numeric_column("x")
+        found = tf.estimator.DNNLinearCombinedRegressor(
+            self.path("wide"), [number], dnn_feature_columns=[number], dnn_hidden_units=[2], config=tf.estimator.RunConfig(tf_random_seed=1))
+        found.train(lambda: ({"x": tf.constant([[1.0]])}, tf.constant([[10.0]])), steps=1)
+        weight = found.get_variable_value("linear/linear_model/x/weights")
+        # The first step of Ftrl with the rate 0.005 is at most that rate's.
+        self.assertLess(abs(float(weight[0, 0])), 0.01)
 
 
 class Programs(Case):

@@ -13,6 +13,9 @@ from ferroflow.python.training import optimizers, training_util
 
 _DNN_LEARNING_RATE = 0.05
 _LINEAR_LEARNING_RATE = 0.2
+# When both parts are trained together.
+_JOINT_DNN_LEARNING_RATE = 0.001
+_JOINT_LINEAR_LEARNING_RATE = 0.005
 
 
 def _optimizer(given, default, learning_rate):
@@ -78,8 +81,8 @@ def _linear_logits(features, units, columns, partitioner, config, sparse_combine
     return logits
 
 
-def _linear_rate(columns):
-    return min(_LINEAR_LEARNING_RATE, 1.0 / math.sqrt(len(list(columns))))
+def _linear_rate(columns, most=_LINEAR_LEARNING_RATE):
+    return min(most, 1.0 / math.sqrt(len(list(columns))))
 
 
 class _Canned(estimator.Estimator):
@@ -192,10 +195,11 @@ class _DNNLinear(_Canned):
         def train(loss):
             train_ops, step = [], training_util.get_global_step()
             if self._dnn_columns:
-                opt = _optimizer(self._dnn_optimizer, optimizers.AdagradOptimizer, _DNN_LEARNING_RATE)
+                opt = _optimizer(self._dnn_optimizer, optimizers.AdagradOptimizer, _JOINT_DNN_LEARNING_RATE)
                 train_ops.append(opt.minimize(loss, var_list=ops.get_collection(ops.GraphKeys.TRAINABLE_VARIABLES, scope="dnn")))
             if self._linear_columns:
-                opt = _optimizer(self._linear_optimizer, optimizers.FtrlOptimizer, _linear_rate(self._linear_columns))
+                opt = _optimizer(
+                    self._linear_optimizer, optimizers.FtrlOptimizer, _linear_rate(self._linear_columns, _JOINT_LINEAR_LEARNING_RATE))
                 train_ops.append(opt.minimize(loss, var_list=ops.get_collection(ops.GraphKeys.TRAINABLE_VARIABLES, scope="linear")))
             with ops.control_dependencies([control_flow_ops.group(*train_ops)]):
                 return state_ops.assign_add(step, 1).op
