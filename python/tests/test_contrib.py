@@ -97,5 +97,55 @@ class ProjectorTest(unittest.TestCase):
                 self.assertEqual(f.read(), 'embeddings {\n  tensor_name: "words"\n  metadata_path: "labels.tsv"\n}\n')
 
 
+class OtherNamesTest(unittest.TestCase):
+    def test_matrices_that_know_their_structure(self):
+        linalg = tf.linalg
+        with tf.Graph().as_default(), tf.Session() as sess:
+            full = np.array([[2.0, 5.0], [1.0, 4.0]], np.float32)
+            x = np.array([[1.0], [3.0]], np.float32)
+            for made, dense in ((linalg.LinearOperatorLowerTriangular(full), np.tril(full)), (linalg.LinearOperatorFullMatrix(full), full),
+                                (linalg.LinearOperatorDiag([2.0, 4.0]), np.diag([2.0, 4.0])), (linalg.LinearOperatorIdentity(2), np.eye(2))):
+                found = sess.run([made.to_dense(), made.matmul(x), made.solve(x), made.determinant(), made.trace(), made.matvec([1.0, 3.0])])
+                wanted = [dense, dense @ x, np.linalg.solve(dense, x), np.linalg.det(dense), np.trace(dense), (dense @ x)[:, 0]]
+                for one, two in zip(found, wanted):
+                    np.testing.assert_allclose(one, two, rtol=1e-5)
+
+    def test_one_replica_of_a_strategy(self):
+        self.assertFalse(tf.distribute.has_strategy())
+        strategy = tf.distribute.MirroredStrategy()
+        with tf.Graph().as_default(), strategy.scope():
+            self.assertIs(tf.distribute.get_strategy(), strategy)
+            self.assertEqual(strategy.run(lambda a: a + 1, (1,)), 2)
+        self.assertEqual(tf.estimator.RunConfig(train_distribute=strategy).task_type, "worker")
+        with self.assertRaises(NotImplementedError):
+            tf.contrib.distribute.MirroredStrategy(num_gpus=2)
+
+    def test_columns_by_their_old_names(self):
+        old = tf.contrib.layers
+        words = old.sparse_column_with_keys("w", ["a", "b"])
+        columns = [old.real_valued_column("x", dimension=2), old.embedding_column(words, 3), old.one_hot_column(words)]
+        with tf.Graph().as_default():
+            layer = old.input_from_feature_columns({"x": tf.ones([4, 2]), "w": tf.constant(["a", "b", "a", "c"])}, columns)
+            self.assertEqual(layer.shape.as_list(), [4, 7])
+
+    def test_words_become_rows_of_numbers(self):
+        words = tf.keras.preprocessing.text.Tokenizer(num_words=4, oov_token="?")
+        words.fit_on_texts(["the cat, the dog", "The cat!"])
+        self.assertEqual(words.word_index, {"?": 1, "the": 2, "cat": 3, "dog": 4})
+        rows = words.texts_to_sequences(["the dog", "a cat the"])
+        self.assertEqual(rows, [[2, 1], [1, 3, 2]])
+        pad = tf.keras.preprocessing.sequence.pad_sequences
+        np.testing.assert_array_equal(pad(rows, maxlen=3), [[0, 2, 1], [1, 3, 2]])
+        np.testing.assert_array_equal(pad(rows, 2, padding="post", truncating="post"), [[2, 1], [1, 3]])
+
+    def test_functions_of_the_backend(self):
+        backend = tf.keras.backend
+        backend.clear_session()
+        a, b = np.arange(12.0).reshape(2, 2, 3), np.arange(6.0).reshape(2, 3)
+        np.testing.assert_allclose(backend.eval(backend.batch_dot(backend.constant(a), backend.constant(b))), np.einsum("bij,bj->bi", a, b))
+        chosen = backend.switch(backend.constant([1.0, 0.0]) > 0.5, backend.constant([1.0, 1.0]), backend.constant([2.0, 2.0]))
+        np.testing.assert_array_equal(backend.eval(chosen), [1, 2])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -51,6 +51,13 @@ NAMES = {
         "contrib.slim.metrics.aggregate_metrics=aggregate_metrics "
         "contrib.slim.metrics.streaming_accuracy=streaming_accuracy"
     ),
+    "ferroflow.python.contrib.old_columns": (
+        "contrib.layers.embedding_column=embedding_column "
+        "contrib.layers.real_valued_column=real_valued_column "
+        "contrib.layers.sparse_column_with_hash_bucket=sparse_column_with_hash_bucket "
+        "contrib.layers.sparse_column_with_integerized_feature=sparse_column_with_integerized_feature "
+        "contrib.layers.sparse_column_with_keys=sparse_column_with_keys"
+    ),
     "ferroflow.python.contrib.optimizers": (
         "contrib.opt.AdaMaxOptimizer=AdaMaxOptimizer "
         "contrib.opt.AdamWOptimizer=AdamWOptimizer "
@@ -133,6 +140,14 @@ NAMES = {
         "distribute.cluster_resolver.TFConfigClusterResolver=TFConfigClusterResolver "
         "distribute.cluster_resolver.UnionResolver=UnionResolver"
     ),
+    "ferroflow.python.distribute.strategies": (
+        "contrib.distribute.MirroredStrategy=MirroredStrategy "
+        "contrib.distribute.OneDeviceStrategy=OneDeviceStrategy "
+        "distribute.MirroredStrategy=MirroredStrategy "
+        "distribute.OneDeviceStrategy=OneDeviceStrategy distribute.ReduceOp=ReduceOp "
+        "distribute.Strategy=Strategy distribute.get_strategy=get_strategy "
+        "distribute.has_strategy=has_strategy"
+    ),
     "ferroflow.python.estimator.early_stopping": (
         "contrib.estimator.InMemoryEvaluatorHook=InMemoryEvaluatorHook "
         "contrib.estimator.make_early_stopping_hook=make_early_stopping_hook "
@@ -197,12 +212,13 @@ NAMES = {
     "ferroflow.python.keras.backend": (
         "keras.backend.abs=abs keras.backend.all=all keras.backend.any=any "
         "keras.backend.argmax=argmax keras.backend.argmin=argmin "
-        "keras.backend.batch_flatten=batch_flatten "
+        "keras.backend.batch_dot=batch_dot keras.backend.batch_flatten=batch_flatten "
         "keras.backend.batch_get_value=batch_get_value "
         "keras.backend.batch_set_value=batch_set_value keras.backend.cast=cast "
         "keras.backend.clear_session=clear_session keras.backend.clip=clip "
-        "keras.backend.concatenate=concatenate keras.backend.cos=cos keras.backend.dot=dot "
-        "keras.backend.dtype=dtype keras.backend.epsilon=epsilon keras.backend.equal=equal "
+        "keras.backend.concatenate=concatenate keras.backend.constant=constant "
+        "keras.backend.cos=cos keras.backend.dot=dot keras.backend.dtype=dtype "
+        "keras.backend.epsilon=epsilon keras.backend.equal=equal keras.backend.eval=eval "
         "keras.backend.exp=exp keras.backend.expand_dims=expand_dims "
         "keras.backend.flatten=flatten keras.backend.floatx=floatx "
         "keras.backend.function=function keras.backend.gather=gather "
@@ -210,16 +226,19 @@ NAMES = {
         "keras.backend.gradients=gradients keras.backend.greater=greater "
         "keras.backend.greater_equal=greater_equal "
         "keras.backend.image_data_format=image_data_format "
-        "keras.backend.int_shape=int_shape keras.backend.learning_phase=learning_phase "
-        "keras.backend.less=less keras.backend.less_equal=less_equal keras.backend.log=log "
-        "keras.backend.max=max keras.backend.maximum=maximum keras.backend.mean=mean "
-        "keras.backend.min=min keras.backend.minimum=minimum keras.backend.ndim=ndim "
+        "keras.backend.int_shape=int_shape keras.backend.is_keras_tensor=is_keras_tensor "
+        "keras.backend.l2_normalize=l2_normalize "
+        "keras.backend.learning_phase=learning_phase keras.backend.less=less "
+        "keras.backend.less_equal=less_equal keras.backend.log=log keras.backend.max=max "
+        "keras.backend.maximum=maximum keras.backend.mean=mean keras.backend.min=min "
+        "keras.backend.minimum=minimum keras.backend.ndim=ndim "
         "keras.backend.not_equal=not_equal keras.backend.one_hot=one_hot "
-        "keras.backend.ones_like=ones_like "
+        "keras.backend.ones=ones keras.backend.ones_like=ones_like "
         "keras.backend.permute_dimensions=permute_dimensions "
         "keras.backend.placeholder=placeholder keras.backend.pow=pow "
         "keras.backend.prod=prod keras.backend.random_normal=random_normal "
-        "keras.backend.relu=relu keras.backend.reshape=reshape keras.backend.round=round "
+        "keras.backend.random_uniform=random_uniform keras.backend.relu=relu "
+        "keras.backend.reshape=reshape keras.backend.round=round "
         "keras.backend.set_epsilon=set_epsilon keras.backend.set_floatx=set_floatx "
         "keras.backend.set_image_data_format=set_image_data_format "
         "keras.backend.set_learning_phase=set_learning_phase "
@@ -227,8 +246,11 @@ NAMES = {
         "keras.backend.shape=shape keras.backend.sigmoid=sigmoid keras.backend.sign=sign "
         "keras.backend.sin=sin keras.backend.softmax=softmax keras.backend.sqrt=sqrt "
         "keras.backend.square=square keras.backend.squeeze=squeeze "
-        "keras.backend.stack=stack keras.backend.sum=sum keras.backend.tanh=tanh "
-        "keras.backend.transpose=transpose keras.backend.variable=variable "
+        "keras.backend.stack=stack keras.backend.stop_gradient=stop_gradient "
+        "keras.backend.sum=sum keras.backend.switch=switch keras.backend.tanh=tanh "
+        "keras.backend.tile=tile keras.backend.transpose=transpose "
+        "keras.backend.update=update keras.backend.update_add=update_add "
+        "keras.backend.variable=variable keras.backend.zeros=zeros "
         "keras.backend.zeros_like=zeros_like"
     ),
     "ferroflow.python.keras.callbacks": (
@@ -352,6 +374,11 @@ NAMES = {
         "keras.optimizers.Adadelta=Adadelta keras.optimizers.Adagrad=Adagrad "
         "keras.optimizers.Adam=Adam keras.optimizers.Optimizer=Optimizer "
         "keras.optimizers.RMSprop=RMSprop keras.optimizers.SGD=SGD keras.optimizers.get=get"
+    ),
+    "ferroflow.python.keras.preprocessing": (
+        "keras.preprocessing.sequence.pad_sequences=pad_sequences "
+        "keras.preprocessing.text.Tokenizer=Tokenizer "
+        "keras.preprocessing.text.text_to_word_sequence=text_to_word_sequence"
     ),
     "ferroflow.python.keras.recurrent": (
         "keras.layers.Bidirectional=Bidirectional keras.layers.GRU=GRU "
@@ -680,6 +707,12 @@ NAMES = {
         "linalg.slogdet=slogdet linalg.svd=svd "
         "linalg.triangular_solve=matrix_triangular_solve matrix_solve_ls "
         "matrix_triangular_solve norm self_adjoint_eig self_adjoint_eigvals svd"
+    ),
+    "ferroflow.python.ops.linear_operators": (
+        "linalg.LinearOperator=LinearOperator linalg.LinearOperatorDiag=LinearOperatorDiag "
+        "linalg.LinearOperatorFullMatrix=LinearOperatorFullMatrix "
+        "linalg.LinearOperatorIdentity=LinearOperatorIdentity "
+        "linalg.LinearOperatorLowerTriangular=LinearOperatorLowerTriangular"
     ),
     "ferroflow.python.ops.logging_ops": (
         "Print print=print_v2 strings.format=string_format"

@@ -51,7 +51,8 @@ class RunConfig:
         session_creation_timeout_secs=7200,
         checkpoint_save_graph_def=True,
     ):
-        if train_distribute is not None or eval_distribute is not None or experimental_distribute is not None:
+        several = [s for s in (train_distribute, eval_distribute) if getattr(s, "num_replicas_in_sync", 1) != 1]
+        if several or experimental_distribute is not None:
             raise NotImplementedError("RunConfig: distribution strategies are not supported; use a ps/worker cluster in TF_CONFIG")
         if save_checkpoints_steps is _USE_DEFAULT and save_checkpoints_secs is _USE_DEFAULT:
             save_checkpoints_steps, save_checkpoints_secs = None, 600

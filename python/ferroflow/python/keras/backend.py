@@ -279,3 +279,62 @@ def function(inputs, outputs, updates=None, name=None, **session_kwargs):
         found, _ = get_session().run([outputs, list(updates or [])], dict(zip(inputs, values)))
         return found
     return call
+
+
+tile = export("keras.backend.tile")(lambda x, n: array_ops.tile(x, [n] if isinstance(n, int) else n))
+stop_gradient = export("keras.backend.stop_gradient")(_same(array_ops.stop_gradient))
+update = export("keras.backend.update")(lambda x, new_x: x.assign(new_x))
+update_add = export("keras.backend.update_add")(lambda x, increment: x.assign_add(increment))
+zeros = export("keras.backend.zeros")(lambda shape, dtype=None, name=None: variable(np.zeros(shape), dtype, name))
+ones = export("keras.backend.ones")(lambda shape, dtype=None, name=None: variable(np.ones(shape), dtype, name))
+is_keras_tensor = export("keras.backend.is_keras_tensor")(lambda x: hasattr(x, "_keras_history"))
+
+
+@export("keras.backend.eval")
+def eval(x):  # pylint: disable=redefined-builtin
+    return get_value(x)
+
+
+@export("keras.backend.constant")
+def constant(value, dtype=None, shape=None, name=None):  # pylint: disable=redefined-outer-name
+    from ferroflow.python.framework import constant_op
+
+    return constant_op.constant(value, dtype=dtypes.as_dtype(dtype or floatx()), shape=shape, name=name)
+
+
+@export("keras.backend.l2_normalize")
+def l2_normalize(x, axis=None):
+    total = math_ops.reduce_sum(math_ops.square(x), axis=axis, keepdims=True)
+    return x * math_ops.rsqrt(math_ops.maximum(total, 1e-12))
+
+
+@export("keras.backend.switch")
+def switch(condition, then_expression, else_expression):
+    from ferroflow.python.ops import cond
+
+    if condition.get_shape().ndims == 0:
+        branches = [e if callable(e) else lambda e=e: array_ops.identity(e) for e in (then_expression, else_expression)]
+        return cond.cond(condition, *branches)
+    values = [e() if callable(e) else e for e in (then_expression, else_expression)]
+    return array_ops.where_v2(condition, *values)
+
+
+@export("keras.backend.random_uniform")
+def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):  # pylint: disable=redefined-outer-name
+    from ferroflow.python.ops import random_ops
+
+    return random_ops.random_uniform(shape, minval, maxval, dtypes.as_dtype(dtype or floatx()), seed=seed)
+
+
+@export("keras.backend.batch_dot")
+def batch_dot(x, y, axes=None):
+    """Products of the matrices of two batches."""
+    axes = (axes, axes) if isinstance(axes, int) else axes or (ndim(x) - 1, ndim(y) - 2 if ndim(y) > 2 else 1)
+    flat_x, flat_y = ndim(x) == 2, ndim(y) == 2
+    a = array_ops.expand_dims(x, 1) if flat_x else x
+    b = array_ops.expand_dims(y, 2) if flat_y else y
+    product = math_ops.matmul(a, b, adjoint_a=not flat_x and axes[0] == ndim(x) - 2, adjoint_b=not flat_y and axes[1] == ndim(y) - 1)
+    if flat_x:
+        product = array_ops.squeeze(product, [1])
+    return array_ops.expand_dims(array_ops.squeeze(product, [-1]), -1) if flat_x and flat_y else (
+        array_ops.squeeze(product, [-1]) if flat_y else product)
