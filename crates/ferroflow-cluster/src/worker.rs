@@ -34,7 +34,7 @@ use crate::messages::{
 };
 use crate::spec::ClusterSpec;
 use crate::wire::SessionConfig;
-use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, ensure, err};
+use ferroflow_core::{Collectives, DeviceInfo, Limits, Result, bail, count_heap, ensure, err};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::passes::Rewrites;
 use ferroflow_identity::{PeerIdentity, Trust};
@@ -186,8 +186,10 @@ impl Worker {
         let view = session.view.clone();
         let compile = move || {
             let graph = graph()?;
-            let compiled =
-                RegisteredGraph::new(graph.borrow(), &task, &session, rewrites, collectives)?;
+            let work =
+                || RegisteredGraph::new(graph.borrow(), &task, &session, rewrites, collectives);
+            let (mut compiled, memory) = session.memory.run(|| count_heap(work))?;
+            compiled.memory = memory;
             let destinations = compiled.destinations.clone();
             Ok((session.add_graph(compiled)?, destinations))
         };

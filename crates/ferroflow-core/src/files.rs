@@ -6,6 +6,13 @@
 //!
 //! A file can be a FIFO or lie on a dead mount, so an access may block for any time. Compute and
 //! network threads must not call this module; debug builds check that.
+//!
+//! Open files are counted: half of the descriptors of the process stay free for connections, and a
+//! session that has many files open is refused before others.
+
+mod open_file;
+
+pub use open_file::OpenFile;
 
 use crate::{Result, err};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags};
@@ -40,23 +47,26 @@ pub fn local(name: &[u8]) -> &Path {
 }
 
 /// Opens a file for reading.
-pub fn open(path: &Path) -> io::Result<File> {
-    roots().open_with(path, OFlags::RDONLY).map(File::from)
+pub fn open(path: &Path) -> io::Result<OpenFile> {
+    OpenFile::new(|| roots().open_with(path, OFlags::RDONLY))
 }
 
 /// Opens a file for writing. An existing file is emptied.
-pub fn create(path: &Path) -> io::Result<File> {
-    roots().open_with(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC).map(File::from)
+pub fn create(path: &Path) -> io::Result<OpenFile> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    OpenFile::new(|| roots().open_with(path, flags))
 }
 
 /// Opens a new file for writing. An existing file is an error.
-pub fn create_new(path: &Path) -> io::Result<File> {
-    roots().open_with(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).map(File::from)
+pub fn create_new(path: &Path) -> io::Result<OpenFile> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    OpenFile::new(|| roots().open_with(path, flags))
 }
 
 /// Opens a file to write at its end. It is created if it does not exist.
-pub fn append(path: &Path) -> io::Result<File> {
-    roots().open_with(path, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND).map(File::from)
+pub fn append(path: &Path) -> io::Result<OpenFile> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
+    OpenFile::new(|| roots().open_with(path, flags))
 }
 
 /// Kind and size of a file.

@@ -1,6 +1,7 @@
 //! Counts the bytes of the heap. Values that no tensor holds (hash tables, lists, graphs) count
 //! against the memory limit by this alone.
 
+use crate::{MemoryOwner, Reservation, Result};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -13,11 +14,29 @@ const PORTION: isize = 8 << 10;
 thread_local! {
     /// Constant and without a destructor, so that using it never allocates.
     static UNREPORTED: Cell<isize> = const { Cell::new(0) };
+    /// What this thread has reported.
+    static REPORTED: Cell<isize> = const { Cell::new(0) };
 }
 
 /// Bytes of the heap that are in use. Zero unless the program's allocator is a [`CountedHeap`].
 pub(crate) fn in_use() -> usize {
     usize::try_from(IN_USE.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// Does `work`, and counts what it leaves on the heap for the session whose work is under way, until
+/// the reservation is dropped. An error, without doing the work, if the session or the process holds
+/// more than it may; and one if it does so afterwards.
+pub fn count_heap<R>(work: impl FnOnce() -> Result<R>) -> Result<(R, Reservation)> {
+    MemoryOwner::check_current()?;
+    let before = taken_by_thread();
+    let done = work()?;
+    let left = usize::try_from(taken_by_thread().saturating_sub(before)).unwrap_or(0);
+    Ok((done, Reservation::new(left)?))
+}
+
+/// Bytes that this thread has allocated, without those that it has freed.
+fn taken_by_thread() -> isize {
+    REPORTED.get().saturating_add(UNREPORTED.get())
 }
 
 /// An allocator that counts what `A` allocates.
@@ -35,6 +54,7 @@ fn add(bytes: isize) {
         let mut sum = unreported.get() + bytes;
         if sum.abs() >= PORTION {
             IN_USE.fetch_add(sum, Ordering::Relaxed);
+            let _ = REPORTED.try_with(|reported| reported.set(reported.get().wrapping_add(sum)));
             sum = 0;
         }
         unreported.set(sum);
@@ -72,6 +92,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountedHeap<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Limit, Limits};
     use std::alloc::System;
 
     #[test]
@@ -87,5 +108,24 @@ mod tests {
             heap.dealloc(memory, layout);
         }
         assert!(in_use() < before + SIZE / 2);
+    }
+
+    #[test]
+    fn what_work_leaves_on_the_heap_counts_for_its_session() {
+        const SIZE: usize = 1 << 20;
+        let layout = Layout::from_size_align(SIZE, 64).unwrap();
+        let limit = Limit { most: 3 * SIZE / 2, ..Limits::DEFAULT.session_memory };
+        let session = MemoryOwner::new("session 7", limit);
+        let heap = CountedHeap(System);
+        // SAFETY: the layout has a size.
+        let take = || session.run(|| count_heap(|| Ok(unsafe { heap.alloc(layout) } as usize)));
+        let (first, held) = take().unwrap();
+        assert!((SIZE..SIZE + (64 << 10)).contains(&session.live()), "{}", session.live());
+        let e = take().err().unwrap();
+        assert!(e.message().contains("--max-session-memory"), "{e}");
+        drop(held);
+        assert_eq!(session.live(), 0);
+        // SAFETY: allocated above with this layout; the second one stays, as its error forgot it.
+        unsafe { heap.dealloc(first as *mut u8, layout) };
     }
 }

@@ -298,6 +298,11 @@ impl<'a> Ctx<'a> {
         &self.step.resources
     }
 
+    /// The container of resources that belong to this session alone.
+    pub fn session_container(&self) -> &'a str {
+        self.step.memory.container()
+    }
+
     /// The handle in resource input `i`.
     pub fn handle(&self, i: usize) -> Result<&ResourceHandle> {
         scalar_handle(self.input(i)?)

@@ -4,9 +4,10 @@
 use crate::{Limit, Limits, Result, buffer};
 use parking_lot::Mutex;
 use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
 /// A session, as the owner of the memory that is allocated while its nodes run.
 pub struct MemoryOwner {
@@ -15,6 +16,10 @@ pub struct MemoryOwner {
     name: String,
     limit: Limit,
     account: &'static MemoryAccount,
+    /// The container of resources that end with the session.
+    container: String,
+    /// Files of ops that it has open.
+    pub(crate) open_files: AtomicUsize,
 }
 
 /// The bytes that an owner holds. Small values refer to it without counting references, so it is
@@ -65,7 +70,22 @@ impl MemoryOwner {
     pub fn new(name: impl Into<String>, limit: Limit) -> Arc<MemoryOwner> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Arc::new(MemoryOwner { id, name: name.into(), limit, account: MemoryAccount::open() })
+        // The keys of a `RandomState` come from the operating system's random numbers.
+        let secret = RandomState::new().hash_one(id);
+        Arc::new(MemoryOwner {
+            id,
+            name: name.into(),
+            limit,
+            account: MemoryAccount::open(),
+            container: format!("session {id} {secret:016x}"),
+            open_files: AtomicUsize::new(0),
+        })
+    }
+
+    /// The container of resources that belong to this session alone. Other sessions cannot guess
+    /// its name. Whoever ends the session clears it.
+    pub fn container(&self) -> &str {
+        &self.container
     }
 
     /// An owner without a limit of its own, for work outside of a server's sessions.
@@ -207,7 +227,9 @@ mod tests {
 
     #[test]
     fn small_values_and_texts_count_against_the_quota() {
-        let greedy = owner(1 << 20);
+        // Miri takes minutes for a megabyte.
+        let most = if cfg!(miri) { 100 << 10 } else { 1 << 20 };
+        let greedy = owner(most);
         let number = |i: usize| Tensor::scalar(i as i64);
         let text = |i: usize| Tensor::string(format!("{i:1000}"));
         for make in [&number as &dyn Fn(usize) -> Tensor, &text] {
@@ -221,7 +243,7 @@ mod tests {
             let e = refused.expect("the quota is used up");
             assert_eq!(e.code(), Code::ResourceExhausted);
             assert!(e.message().contains("session 7"), "{e}");
-            assert!(owner(1 << 20).run(MemoryOwner::check_current).is_ok());
+            assert!(owner(most).run(MemoryOwner::check_current).is_ok());
             drop(held);
             // A thread keeps a small part to itself.
             assert!(greedy.live() < 64 << 10, "{}", greedy.live());

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use ferroflow_core::{Reservation, files, limits};
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 pub use ferroflow_core::files::local;
 
@@ -21,6 +21,29 @@ pub fn read_file(name: &str) -> Result<Vec<u8>> {
         counted.grow(read)?;
         if read == 0 {
             return Ok(bytes);
+        }
+    }
+}
+
+/// The next line of the file `name`, without its end; `None` behind the last one. Its bytes are added
+/// to `counted` as they are read, so that a line without an end is an error too.
+pub fn read_line(
+    name: &str,
+    from: &mut impl BufRead,
+    counted: &mut Reservation,
+) -> Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    loop {
+        let read = from.by_ref().take(READ_BLOCK as u64).read_until(b'\n', &mut line);
+        let read = read.map_err(|e| err!(DataLoss, "{name}; {e}"))?;
+        limits().record.admit(line.len(), format_args!("the reader of {name}"))?;
+        counted.grow(read)?;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+            return Ok(Some(line));
+        }
+        if read == 0 {
+            return Ok((!line.is_empty()).then_some(line));
         }
     }
 }

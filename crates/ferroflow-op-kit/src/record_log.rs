@@ -4,7 +4,7 @@
 use crate::file::file_error;
 use crate::tfrecord::write_record;
 use ferroflow_core::Result;
-use std::fs::File;
+use ferroflow_core::files::OpenFile;
 use std::io::{Seek, SeekFrom, Write};
 
 /// Records beyond this many bytes that cannot be written are dropped.
@@ -13,7 +13,7 @@ const KEPT: usize = 1 << 20;
 /// A file of records, as TFRecord files hold them.
 pub struct RecordLog {
     name: String,
-    file: File,
+    file: OpenFile,
     /// The length of the whole records in the file.
     intact: u64,
     pending: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct RecordLog {
 
 impl RecordLog {
     /// Adds to `file`, which is empty. Errors call it `name`.
-    pub fn new(name: impl Into<String>, file: File) -> RecordLog {
+    pub fn new(name: impl Into<String>, file: OpenFile) -> RecordLog {
         RecordLog { name: name.into(), file, intact: 0, pending: Vec::new() }
     }
 
@@ -59,11 +59,12 @@ impl RecordLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_core::Code;
+    use ferroflow_core::{Code, files};
+    use std::path::Path;
 
     #[test]
     fn a_full_disk_is_an_error_that_names_the_file() {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = files::create(Path::new("/dev/full")).unwrap();
         let mut log = RecordLog::new("events", full);
         log.add(b"one");
         let e = log.flush().unwrap_err();
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn a_partial_write_leaves_whole_records_and_is_repeated() {
         let path = std::env::temp_dir().join(format!("ferroflow-log-{}", std::process::id()));
-        let mut log = RecordLog::new("log", File::create(&path).unwrap());
+        let mut log = RecordLog::new("log", files::create(&path).unwrap());
         log.add(b"one");
         log.flush().unwrap();
         let whole = std::fs::read(&path).unwrap();
@@ -86,7 +87,7 @@ mod tests {
         log.add(b"two");
         let part = log.pending[..7].to_vec();
         log.file.write_all(&part).unwrap();
-        let read_only = File::open(&path).unwrap();
+        let read_only = files::open(&path).unwrap();
         let writable = std::mem::replace(&mut log.file, read_only);
         assert!(log.flush().is_err());
         log.file = writable;

@@ -2,8 +2,8 @@
 
 use crate::file::file_error;
 use crate::prelude::*;
+use ferroflow_core::files::OpenFile;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -51,19 +51,19 @@ trait Finish: Write + Send {
     fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 
-impl Finish for BufWriter<File> {
+impl Finish for BufWriter<OpenFile> {
     fn finish(mut self: Box<Self>) -> std::io::Result<()> {
         self.flush()
     }
 }
 
-impl Finish for ZlibEncoder<BufWriter<File>> {
+impl Finish for ZlibEncoder<BufWriter<OpenFile>> {
     fn finish(self: Box<Self>) -> std::io::Result<()> {
         ZlibEncoder::finish(*self)?.flush()
     }
 }
 
-impl Finish for GzEncoder<BufWriter<File>> {
+impl Finish for GzEncoder<BufWriter<OpenFile>> {
     fn finish(self: Box<Self>) -> std::io::Result<()> {
         GzEncoder::finish(*self)?.flush()
     }

@@ -18,8 +18,9 @@ use compiled::{Compiled, How, Signature};
 pub use distributed::{Distribute, DistributedPartialRun, DistributedStep, SessionScope};
 use ferroflow_core::inline::may_compile_inline;
 use ferroflow_core::{
-    CancelToken, Collectives, DeviceInfo, Error, HashMap, InlineScope, MemoryOwner, Resources,
-    Result, StepCtx, StepStats, Tensor, ThreadKind, bail, ensure, err, limits,
+    CancelToken, Collectives, DeviceInfo, Error, HashMap, InlineScope, MemoryOwner, Reservation,
+    Resources, Result, StepCtx, StepStats, Tensor, ThreadKind, bail, count_heap, ensure, err,
+    limits,
 };
 use ferroflow_graph::passes::{self, Devices, MeasuredCosts, Pruned, Rewrites};
 use ferroflow_graph::{GraphDef, GraphIr, Node, RunMetadata, Versions};
@@ -130,6 +131,8 @@ pub struct TaskSession {
     callables: callable::Callables,
     partial_runs: partial::PartialRuns,
     placed: Arc<placement::Placed>,
+    /// Counts the memory of the graph, one for each extension.
+    graph_memory: Mutex<Vec<Reservation>>,
 }
 
 impl TaskSession {
@@ -168,6 +171,7 @@ impl TaskSession {
             callables: callable::Callables::default(),
             partial_runs: partial::PartialRuns::default(),
             placed: Arc::default(),
+            graph_memory: Mutex::default(),
             task,
             options,
         };
@@ -194,8 +198,22 @@ impl TaskSession {
         Ok(current + 1)
     }
 
-    /// All of `def`, or nothing.
+    /// All of `def`, or nothing. Its memory counts for the session.
     fn add_to_graph(&self, graph: &mut GraphIr, def: &GraphDef) -> Result<()> {
+        let before = graph.len();
+        match self.memory.run(|| count_heap(|| self.add_nodes(graph, def))) {
+            Ok(((), memory)) => {
+                self.graph_memory.lock().push(memory);
+                Ok(())
+            }
+            Err(e) => {
+                graph.truncate(before);
+                Err(e)
+            }
+        }
+    }
+
+    fn add_nodes(&self, graph: &mut GraphIr, def: &GraphDef) -> Result<()> {
         let before = graph.len();
         for node in &def.nodes {
             ensure!(
@@ -208,10 +226,7 @@ impl TaskSession {
             check_name(&node.name)?;
         }
         graph.extend(def, &self.task.catalog)?;
-        if let Err(e) = self.prepare(graph, before) {
-            graph.truncate(before);
-            return Err(e);
-        }
+        self.prepare(graph, before)?;
         if self.options.log_device_placement && self.places_all() {
             placement::log_placement(graph.iter().skip(before).map(|(_, node)| node));
         }
@@ -436,7 +451,10 @@ impl TaskSession {
 
     fn compile(&self, signature: &Signature) -> Result<Compiled> {
         let graph = self.graph.read();
-        Compiled::new(&graph, signature, self)
+        let work = || count_heap(|| Compiled::new(&graph, signature, self));
+        let (mut compiled, memory) = self.memory.run(work)?;
+        compiled.memory = memory;
+        Ok(compiled)
     }
 
     /// Compiles a step that runs on this task alone.
@@ -473,7 +491,12 @@ impl TaskSession {
 
     /// [`TaskSession::close`] for a reason that the running steps fail with.
     pub fn end(&self, why: Error, done: Box<dyn FnOnce() + Send>) {
-        self.running.close(why, done);
+        let (resources, memory) = (self.resources.clone(), self.memory.clone());
+        let ended = Box::new(move || {
+            resources.clear_container(memory.container());
+            done();
+        });
+        self.running.close(why, ended);
         self.partial_runs.clear();
         self.callables.clear();
         self.forget_compiled();

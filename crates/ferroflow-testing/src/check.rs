@@ -4,8 +4,9 @@
 use crate::on_device::DeviceRun;
 use crate::standalone_step;
 use ferroflow_core::{
-    AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, InlineScope, KernelBox, NodeInfo, Outputs,
-    PartialShape, Resources, Result, StepCtx, StoredVariable, Tensor, Value, err,
+    AsyncCtx, Completion, Ctx, DType, DeviceInfo, Done, InlineScope, KernelBox, MemoryOwner,
+    NodeInfo, Outputs, PartialShape, Resources, Result, StepCtx, StoredVariable, Tensor, Value,
+    err,
 };
 use ferroflow_graph::{AttrValue, Attrs, Catalog, KernelInit, NoFunctions, OpDef, ShapeCtx};
 use parking_lot::{Condvar, Mutex};
@@ -20,6 +21,7 @@ pub struct Check<'c> {
     pub(crate) inputs: Vec<Value>,
     resources: Arc<Resources>,
     step_resources: Option<Arc<Resources>>,
+    session: Option<Arc<MemoryOwner>>,
 }
 
 impl<'c> Check<'c> {
@@ -34,6 +36,7 @@ impl<'c> Check<'c> {
             inputs: Vec::new(),
             resources,
             step_resources: None,
+            session: None,
         }
     }
 
@@ -65,6 +68,12 @@ impl<'c> Check<'c> {
     /// Shares the step's resources with other checks.
     pub fn step_resources(mut self, resources: &Arc<Resources>) -> Self {
         self.step_resources = Some(resources.clone());
+        self
+    }
+
+    /// Runs in this session, which owns the memory that the kernel allocates.
+    pub fn session(mut self, session: &Arc<MemoryOwner>) -> Self {
+        self.session = Some(session.clone());
         self
     }
 
@@ -174,8 +183,13 @@ impl<'c> Check<'c> {
         if let (Some(step), Some(resources)) = (Arc::get_mut(&mut step), self.step_resources) {
             step.step_resources = resources;
         }
-        execute(kernel, self.inputs, step, node)
+        let Some(session) = self.session else { return execute(kernel, self.inputs, step, node) };
+        if let Some(step) = Arc::get_mut(&mut step) {
+            step.memory = session.clone();
+        }
+        session.run(|| execute(kernel, self.inputs, step, node))
     }
+
     /// Sets the attributes that the inputs determine.
     fn infer_attrs(&mut self) {
         let dtype = |v: &Value| match v {

@@ -3,7 +3,7 @@
 use super::session::WorkerSession;
 use crate::wire::cost_graph;
 use bytes::Bytes;
-use ferroflow_core::{Collectives, DeviceInfo, Result, StepStats, ensure, err};
+use ferroflow_core::{Collectives, DeviceInfo, Reservation, Result, StepStats, ensure, err};
 use ferroflow_graph::passes::{Pruned, Rewrites};
 use ferroflow_graph::wire::graph::encode_graph;
 use ferroflow_graph::{GraphDef, GraphIr, Node, OpRole};
@@ -20,6 +20,8 @@ pub(crate) struct RegisteredGraph {
     pub destinations: Vec<String>,
     /// Kept for kernels of the plan that instantiate functions on first use.
     _functions: Arc<FunctionRuntime>,
+    /// Counts its memory for the session.
+    pub memory: Reservation,
 }
 
 impl RegisteredGraph {
@@ -69,7 +71,14 @@ impl RegisteredGraph {
         let CompiledPart { plan, graph } = compile_part(part, &context)?;
         let destinations = destinations(&graph);
         let plan = Arc::new(plan);
-        Ok(RegisteredGraph { plan, collectives, graph, destinations, _functions: functions })
+        Ok(RegisteredGraph {
+            plan,
+            collectives,
+            graph,
+            destinations,
+            _functions: functions,
+            memory: Reservation::default(),
+        })
     }
 
     /// The cost of the nodes in a step: a serialized CostGraphDef.

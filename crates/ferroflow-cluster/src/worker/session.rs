@@ -132,8 +132,9 @@ impl WorkerSession {
         let graphs = std::mem::take(&mut *self.graphs.write());
         drop(graphs);
         self.kernels.clear();
-        if self.is_isolated {
-            self.resources.clear();
+        match self.is_isolated {
+            true => self.resources.clear(),
+            false => self.resources.clear_container(self.memory.container()),
         }
     }
 }

@@ -55,6 +55,25 @@ impl Reservation {
         self.bytes
     }
 
+    /// Counts `bytes` in all, more or fewer than before. An error if a limit does not allow it;
+    /// then nothing changes.
+    pub fn resize(&mut self, bytes: usize) -> Result<()> {
+        if bytes >= self.bytes {
+            return self.grow(bytes - self.bytes);
+        }
+        if bytes < RECYCLE_FROM {
+            *self = Reservation::new(bytes)?;
+            return Ok(());
+        }
+        let fewer = self.bytes - bytes;
+        if let Holder::Session(session) = &self.holder {
+            session.give_back(fewer);
+        }
+        unreserve(fewer);
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Counts `bytes` more. An error if a limit does not allow it.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let all = self.bytes.saturating_add(bytes);
@@ -112,6 +131,11 @@ mod tests {
         assert!(session.run(|| held.grow(60_000)).is_err());
         assert!(session.run(|| Reservation::new(60_000)).is_err());
         assert!(Reservation::new(60_000).is_ok(), "another session");
+        session.run(|| held.resize(5000)).unwrap();
+        assert!((5000..8000).contains(&session.live()), "{}", session.live());
+        session.run(|| held.resize(70_000)).unwrap();
+        session.run(|| held.resize(10)).unwrap();
+        assert!(session.live() < 2000, "{}", session.live());
         drop(held);
         assert!(session.live() < 2000, "{}", session.live());
         assert!(session.run(|| Reservation::new(60_000)).is_ok());

@@ -40,7 +40,7 @@ fn make_folder(path: &str) -> Result<()> {
 
 enum ShardWriter {
     Whole(RecordWriter),
-    Snappy { name: String, file: std::fs::File, waiting: Vec<u8> },
+    Snappy { name: String, file: files::OpenFile, waiting: Vec<u8> },
 }
 
 impl ShardWriter {

@@ -5,9 +5,8 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::files;
+use ferroflow_core::{Reservation, files, limits};
 use ferroflow_op_kit::file::{file_error, local};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 const MAGIC: u32 = 0xbeef_c0de;
@@ -26,9 +25,11 @@ const HIGHEST: usize = 64;
 /// A database being read from front to back.
 pub(crate) struct LmdbReader {
     name: String,
-    file: File,
+    file: files::OpenFile,
     page_size: usize,
     pages: u64,
+    /// Pages of the tree that were read. Each is in it once.
+    read: u64,
     /// The pages from the root down to the next entry, each with the next node in it.
     path: Vec<(Vec<u8>, usize)>,
 }
@@ -59,7 +60,8 @@ impl LmdbReader {
         };
         let file = files::open(local(name.as_bytes())).map_err(|e| file_error(&name, &e))?;
         let len = file.metadata().map_err(|e| file_error(&name, &e))?.len();
-        let mut reader = LmdbReader { name, file, page_size: 0, pages: 0, path: Vec::new() };
+        let mut reader =
+            LmdbReader { name, file, page_size: 0, pages: 0, read: 0, path: Vec::new() };
         let head = reader.bytes(0, PAGE_HEADER + 136)?;
         // The size of pages is in the description of the database of free pages.
         let size = u32_at(&head, PAGE_HEADER + 24).unwrap_or(0) as usize;
@@ -125,7 +127,9 @@ impl LmdbReader {
     fn descend(&mut self, node: &[u8]) -> Result<()> {
         let words = [0, 2, 4].map(|from| u16_at(node, from).map(u64::from));
         let [Some(low), Some(middle), Some(high)] = words else { return Err(self.damaged()) };
-        ensure!(self.path.len() < HIGHEST, DataLoss, "{}", self.damaged().message());
+        self.read += 1;
+        let is_tree = self.path.len() < HIGHEST && self.read <= self.pages;
+        ensure!(is_tree, DataLoss, "{}", self.damaged().message());
         let page = self.page(low | middle << 16 | high << 32)?;
         self.path.push((page, 0));
         Ok(())
@@ -157,6 +161,8 @@ impl LmdbReader {
         if u16_at(&head, 10).is_none_or(|flags| flags & OVERFLOW == 0) || !is_there {
             return Err(self.damaged());
         }
+        limits().record.admit(size, format_args!("the reader of {}", self.name))?;
+        let _while_reading = Reservation::new(size)?;
         Ok((key, Bytes::from(self.bytes(start, size)?)))
     }
 }

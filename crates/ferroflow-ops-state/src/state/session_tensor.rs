@@ -11,8 +11,6 @@ impl Resource for Kept {
     }
 }
 
-const CONTAINER: &str = "session_tensors";
-
 /// Stores the input; the output handle is a string or a resource, depending on the op.
 fn keep(init: &KernelInit<'_>) -> Result<KernelBox> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -24,7 +22,7 @@ fn keep(init: &KernelInit<'_>) -> Result<KernelBox> {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let device = &ctx.node().device.text;
         let handle = format!("{};{number};{device}", ctx.name());
-        ctx.resources().create(CONTAINER, &handle, Kept(value))?;
+        ctx.resources().create(ctx.session_container(), &handle, Kept(value))?;
         if !is_resource {
             return ctx.set(0, Tensor::string(handle));
         }
@@ -32,7 +30,7 @@ fn keep(init: &KernelInit<'_>) -> Result<KernelBox> {
             0,
             Tensor::handle(ResourceHandle {
                 device: device.clone(),
-                container: CONTAINER.into(),
+                container: ctx.session_container().into(),
                 name: handle,
                 hash_code: 0,
                 type_name: "tensorflow::SessionTensor".into(),
@@ -50,7 +48,7 @@ fn get(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("dtype")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let handle = handle(ctx)?;
-        let Some(kept) = ctx.resources().find::<Kept>(CONTAINER, &handle) else {
+        let Some(kept) = ctx.resources().find::<Kept>(ctx.session_container(), &handle) else {
             bail!(
                 InvalidArgument,
                 "The tensor with handle '{handle}' is not in the session store."
@@ -68,7 +66,7 @@ fn get(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 fn delete(ctx: &mut Ctx<'_>) -> Result<()> {
     let handle = handle(ctx)?;
-    match ctx.resources().remove::<Kept>(CONTAINER, &handle) {
+    match ctx.resources().remove::<Kept>(ctx.session_container(), &handle) {
         Ok(_) => Ok(()),
         Err(_) => bail!(
             InvalidArgument,
@@ -116,10 +114,12 @@ pub(crate) fn register(c: &mut Catalog) {
 mod tests {
     use super::*;
     use crate::testing::check;
+    use ferroflow_core::MemoryOwner;
 
     #[test]
     fn a_tensor_is_kept_until_it_is_deleted() {
-        let resources = Arc::new(Resources::new());
+        let (resources, session) = (Arc::new(Resources::new()), MemoryOwner::unlimited());
+        let check = |op: &str| check(op).session(&session);
         let value = || Tensor::vector(&[1.0f32, 2.0]);
         let kept = check("GetSessionHandle").resources(&resources).input(value()).run().unwrap();
         let on = |op: &str| check(op).resources(&resources).input(kept[0].clone());
@@ -134,5 +134,26 @@ mod tests {
         on("DeleteSessionTensor").fails(Code::InvalidArgument, "Failed to delete a tensor");
         let v2 = check("GetSessionHandleV2").resources(&resources).input(value()).run().unwrap();
         assert_eq!(v2[0].dtype(), DType::Resource);
+    }
+
+    #[test]
+    fn another_session_cannot_read_or_delete_a_tensor() {
+        let (resources, session) = (Arc::new(Resources::new()), MemoryOwner::unlimited());
+        let keep = check("GetSessionHandle").session(&session).resources(&resources);
+        let handle = keep.input(Tensor::scalar(7i32)).run().unwrap().remove(0);
+        // Every check is a session of its own.
+        let on = |op: &str| check(op).resources(&resources).input(handle.clone());
+        let missing = "is not in the session store.";
+        on("GetSessionTensor").attr("dtype", DType::Int32).fails(Code::InvalidArgument, missing);
+        on("DeleteSessionTensor").fails(Code::InvalidArgument, "Failed to delete a tensor");
+        on("GetSessionTensor")
+            .session(&session)
+            .attr("dtype", DType::Int32)
+            .gives(Tensor::scalar(7i32));
+        resources.clear_container(session.container());
+        on("GetSessionTensor")
+            .session(&session)
+            .attr("dtype", DType::Int32)
+            .fails(Code::InvalidArgument, missing);
     }
 }

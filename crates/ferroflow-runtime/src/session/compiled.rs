@@ -4,7 +4,7 @@ use crate::compile::CompiledPart;
 use crate::plan::Plan;
 use crate::session::placement::Trials;
 use crate::session::{DistributedStep, TaskSession};
-use ferroflow_core::{DType, Result, Tensor, ensure};
+use ferroflow_core::{DType, Reservation, Result, Tensor, ensure};
 use ferroflow_graph::{GraphIr, NodeId, passes};
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub(crate) struct Compiled {
     pub how: How,
     pub trials: Trials,
     feeds: Vec<(String, DType)>,
+    /// Counts its memory for the session.
+    pub memory: Reservation,
 }
 
 /// How a step is run.
@@ -46,13 +48,14 @@ impl Compiled {
             session.distribute.as_ref().filter(|_| session.is_distributed(&step.graph))
         {
             let step = distribute.prepare(step, &signature.feeds, &signature.fetches)?;
-            return Ok(Compiled { how: How::Distributed(step), trials, feeds });
+            let (how, memory) = (How::Distributed(step), Reservation::default());
+            return Ok(Compiled { how, trials, feeds, memory });
         }
         let CompiledPart { mut plan, graph } = session.compile_part(step)?;
         // The names that the client gave: a pass may have replaced a fetched node by another.
         plan.ret_names = signature.fetches.clone();
         let how = How::Here { plan: Arc::new(plan), graph };
-        Ok(Compiled { how, trials, feeds })
+        Ok(Compiled { how, trials, feeds, memory: Reservation::default() })
     }
 
     /// Feeds must have the dtypes of the tensors they replace.

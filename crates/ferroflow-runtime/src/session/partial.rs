@@ -7,8 +7,8 @@ use crate::session::compiled::Signature;
 use crate::session::running::StepGuard;
 use crate::session::{DistributedPartialRun, DistributedStep, RunOutput, SessionDone, TaskSession};
 use ferroflow_core::{
-    CancelToken, Error, InlineScope, OnCancel, Received, RendezvousKey, Result, StepCtx, Tensor,
-    bail, ensure, err,
+    CancelToken, Error, InlineScope, OnCancel, Received, RendezvousKey, Reservation, Result,
+    StepCtx, Tensor, bail, count_heap, ensure, err, limits,
 };
 use ferroflow_graph::passes::{self, Pruned};
 use ferroflow_graph::{GraphIr, NodeId};
@@ -28,6 +28,8 @@ struct PartialRun {
     how: How,
     /// For each fetch, the feeds it needs.
     needs: Needs,
+    /// Counts the memory of its plan for the session.
+    _memory: Reservation,
     /// Counts a distributed run among the steps under way.
     guard: Mutex<Option<StepGuard>>,
     progress: Mutex<Progress>,
@@ -69,7 +71,10 @@ impl TaskSession {
     ) -> Result<String> {
         self.ensure_open()?;
         let signature = Signature { feeds, fetches, targets };
-        let (compiled, needs) = self.compile_partial(&signature)?;
+        let most = limits().steps;
+        most.admit(self.partial_runs.runs.lock().len() + 1, "the session")?;
+        let compile = || count_heap(|| self.compile_partial(&signature));
+        let ((compiled, needs), memory) = self.memory.run(compile)?;
         let cancel = CancelToken::new();
         let guard = self.running.begin(&cancel)?;
         let unfinished = |names: &[String]| names.iter().map(|n| (n.clone(), false)).collect();
@@ -77,6 +82,7 @@ impl TaskSession {
             Arc::new(PartialRun {
                 how,
                 needs,
+                _memory: memory,
                 guard: Mutex::new(guard),
                 progress: Mutex::new(Progress {
                     feeds: unfinished(&signature.feeds),

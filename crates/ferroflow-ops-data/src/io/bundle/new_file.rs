@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use ferroflow_core::files;
 use ferroflow_op_kit::file::{file_error, local};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ const BUFFER: usize = 256 << 10;
 pub(super) struct NewFile {
     name: String,
     temporary: PathBuf,
-    file: Option<BufWriter<File>>,
+    file: Option<BufWriter<files::OpenFile>>,
 }
 
 impl NewFile {

@@ -7,13 +7,13 @@ use super::table::read_table;
 use super::{data_file, exists, index_file, masked, variants};
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::IncomingTensor;
+use ferroflow_core::files::OpenFile;
+use ferroflow_core::{IncomingTensor, Reservation};
 use ferroflow_op_kit::file::{file_error, local, read_file};
 use ferroflow_op_kit::protobuf::take_varint;
 use ferroflow_ops_state::list::foreign;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Bytes that are read, then summed while they are in the cache.
@@ -24,7 +24,7 @@ pub(crate) struct BundleReader {
     prefix: String,
     pub(super) shards: u32,
     pub(super) entries: BTreeMap<Vec<u8>, Entry>,
-    files: Mutex<HashMap<u32, Arc<File>>>,
+    files: Mutex<HashMap<u32, Arc<OpenFile>>>,
 }
 
 impl BundleReader {
@@ -143,7 +143,9 @@ impl BundleReader {
         let end = entry.offset.checked_add(entry.size);
         ensure!(end.is_some_and(|end| end <= there), OutOfRange, "Read less bytes than requested");
         if matches!(entry.dtype, DType::String | DType::Variant) {
-            let mut bytes = vec![0; entry.size as usize];
+            let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
+            let _while_reading = Reservation::new(size)?;
+            let mut bytes = vec![0; size];
             file.read_exact_at(&mut bytes, entry.offset).map_err(|e| file_error(&name, &e))?;
             return match entry.dtype {
                 DType::String => self.read_strings(entry, &bytes),
@@ -181,7 +183,7 @@ impl BundleReader {
         tensor.finish()
     }
 
-    fn file(&self, shard: u32, name: &str) -> Result<Arc<File>> {
+    fn file(&self, shard: u32, name: &str) -> Result<Arc<OpenFile>> {
         if let Some(file) = self.files.lock().get(&shard) {
             return Ok(file.clone());
         }
