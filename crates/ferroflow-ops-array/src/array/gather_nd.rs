@@ -3,6 +3,7 @@
 use super::args::{joined, joined_partial, position};
 use super::gather::{Plan, gather};
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 use ferroflow_op_kit::gpu::{self, GpuTypes};
 use ferroflow_op_kit::newer_attrs::BAD_INDICES_POLICY;
 
@@ -15,7 +16,10 @@ pub(crate) fn slice_numbers(
     bad: impl FnOnce(String, String) -> Error,
 ) -> Result<Vec<i64>> {
     let depth = indices.shape().last().copied().unwrap_or(1);
-    let count: usize = indices.shape().iter().rev().skip(1).product();
+    // There may be many indices without any element.
+    let outer = Shape::from(&indices.shape()[..indices.rank().saturating_sub(1)]);
+    let count = outer.checked_elements()?;
+    let _counted = Reservation::new(count.saturating_mul(size_of::<i64>()))?;
     if depth == 0 {
         return Ok(vec![0; count]);
     }

@@ -4,6 +4,7 @@ use super::args::{around, index_tensor, resolve_axis, with_dim};
 use super::gather::{Plan, gather};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -52,9 +53,20 @@ struct Distinct {
     count: Vec<i64>,
 }
 
-fn distinct<K: Hash + Eq>(items: impl Iterator<Item = Option<K>>) -> Distinct {
+/// How many distinct items count at a time against the memory of the session.
+const PORTION: usize = 4096;
+
+/// `bytes` is what an item takes beside its place in the table.
+fn distinct<K: Hash + Eq>(
+    items: impl ExactSizeIterator<Item = Option<K>>,
+    bytes: usize,
+) -> Result<Distinct> {
     let mut seen: HashMap<K, usize> = HashMap::new();
     let mut d = Distinct::default();
+    // The keys of all items, and the number of each.
+    let mut counted = Reservation::new(items.len().saturating_mul(size_of::<Key>() + 16))?;
+    // A table leaves room, and is there twice while it grows. So are the lists.
+    let each = 3 * (size_of::<K>() + size_of::<usize>()) + 32 + bytes;
     for (at, item) in items.enumerate() {
         let fresh = d.first.len();
         let which = match item.map(|k| seen.entry(k)) {
@@ -63,37 +75,46 @@ fn distinct<K: Hash + Eq>(items: impl Iterator<Item = Option<K>>) -> Distinct {
             None => fresh,
         };
         if which == fresh {
+            if fresh.is_multiple_of(PORTION) {
+                counted.grow(each.saturating_mul(PORTION))?;
+            }
             d.first.push(at as i64);
             d.count.push(0);
         }
         d.of.push(which as i64);
         d.count[which] += 1;
     }
-    d
+    Ok(d)
 }
 
 /// Slice `i` along an axis, as one item.
 fn slices<T>(
     items: &[T],
     (outer, dim, inner): (usize, usize, usize),
-) -> impl Iterator<Item = impl Iterator<Item = &T>> {
+) -> impl ExactSizeIterator<Item = impl Iterator<Item = &T>> {
     (0..dim)
         .map(move |i| (0..outer).flat_map(move |o| items[(o * dim + i) * inner..][..inner].iter()))
 }
 
 fn find(x: &Tensor, parts: (usize, usize, usize)) -> Result<Distinct> {
     let single = parts.0 == 1 && parts.2 == 1;
-    Ok(match x.dtype() {
-        DType::String if single => distinct(x.strings()?.iter().map(Some)),
+    let bytes = 8 * parts.0 * parts.2;
+    match x.dtype() {
+        DType::String if single => distinct(x.strings()?.iter().map(Some), 0),
         DType::String => {
-            distinct(slices(x.strings()?, parts).map(|s| Some(s.collect::<Vec<&Bytes>>())))
+            let items = slices(x.strings()?, parts).map(|s| Some(s.collect::<Vec<&Bytes>>()));
+            distinct(items, bytes)
         }
-        _ if single => distinct(keys(x)?.into_iter()),
         _ => {
+            let _keys = Reservation::new(x.elements().saturating_mul(size_of::<Key>() + 8))?;
             let keys = keys(x)?;
-            distinct(slices(&keys, parts).map(|s| s.copied().collect::<Option<Vec<u64>>>()))
+            if single {
+                return distinct(keys.into_iter(), 0);
+            }
+            let item = |s: &mut dyn Iterator<Item = &Key>| s.copied().collect::<Option<Vec<u64>>>();
+            distinct(slices(&keys, parts).map(|mut s| item(&mut s)), bytes)
         }
-    })
+    }
 }
 
 fn unique(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -150,6 +171,9 @@ fn list_diff(init: &KernelInit<'_>) -> Result<KernelBox> {
         let (x, y) = (ctx.input(0)?, ctx.input(1)?);
         ensure!(x.rank() == 1, InvalidArgument, "x should be a 1D vector.");
         ensure!(y.rank() == 1, InvalidArgument, "y should be a 1D vector.");
+        // Keys of both, a set of one and the places in the other.
+        let bytes = (x.elements() + y.elements()).saturating_mul(2 * size_of::<Key>() + 16);
+        let _counted = Reservation::new(bytes)?;
         let kept = if x.dtype() == DType::String {
             let (x, y) = (x.strings()?.iter().map(Some), y.strings()?.iter().map(Some));
             difference(x, y)

@@ -1,7 +1,7 @@
 //! Sparse matrices by compressed rows (CSR): the value, and conversions from and to tensors.
 
 use crate::prelude::*;
-use ferroflow_core::{Complex32, Complex64, Variant, VariantObject};
+use ferroflow_core::{Complex32, Complex64, Reservation, Variant, VariantObject};
 
 /// Numbers in sparse matrices.
 pub(super) trait Entry: Num {
@@ -91,6 +91,7 @@ impl CsrPart {
     /// Rows become columns.
     pub fn transposed<T: Entry>(&self, columns: usize, conjugate: bool) -> Result<CsrPart> {
         let values = self.values.as_slice::<T>()?;
+        let _counted = reserve_rows(columns)?;
         let mut rows = vec![Vec::new(); columns];
         for row in 0..self.row_ptrs.len() - 1 {
             for (column, value) in self.row(values, row) {
@@ -146,6 +147,8 @@ impl CsrMatrix {
             "a sparse matrix has too many rows or columns: {}",
             Shape::from(dims)
         );
+        // An empty row takes memory too.
+        let _counted = reserve_rows(rows.saturating_mul(batches))?;
         let mut all = vec![vec![Vec::new(); rows]; batches];
         for (place, value) in places.chunks_exact(rank).zip(values) {
             let is_inside = place.iter().zip(&dims).all(|(x, n)| (0..*n as i64).contains(x));
@@ -161,6 +164,11 @@ impl CsrMatrix {
         let parts = all.into_iter().map(CsrPart::from_rows).collect();
         Ok(CsrMatrix { dims, dtype: T::DTYPE, parts })
     }
+}
+
+/// Counts the memory of `n` rows that are lists.
+pub(super) fn reserve_rows(n: usize) -> Result<Reservation> {
+    Reservation::new(n.saturating_mul(2 * size_of::<Vec<u8>>()))
 }
 
 fn check_rank(rank: usize, what: &str) -> Result<()> {

@@ -84,6 +84,9 @@ impl<T: Movable> Kernel for GatherNd<T> {
             gpu::copy::gather_nd(&params, indices, &params.shape()[..depth], &out)?;
             return ctx.set(0, out);
         }
+        if depth == 0 && out.elements() == 0 {
+            return ctx.set(0, out);
+        }
         let places = offsets(indices, batch, depth, params.shape()).map_err(|(at, tuple)| {
             err!(
                 InvalidArgument,

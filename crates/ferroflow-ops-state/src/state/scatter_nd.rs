@@ -56,6 +56,11 @@ pub(crate) fn scatter_nd<T: Clone>(
     let shape = params.shape().clone();
     let (n, depth) = checked_tuples(&shape, indices, updates)?;
     let batch = &indices.shape()[..n];
+    let slice: usize = shape[depth..].iter().product();
+    // There may be any number of tuples without elements.
+    if depth == 0 && slice == 0 {
+        return Ok(());
+    }
     let places = offsets(indices, batch, depth, &shape).map_err(|(at, tuple)| {
         err!(
             InvalidArgument,
@@ -63,7 +68,6 @@ pub(crate) fn scatter_nd<T: Clone>(
             position(batch, at)
         )
     })?;
-    let slice: usize = shape[depth..].iter().product();
     if slice == 0 {
         return Ok(());
     }

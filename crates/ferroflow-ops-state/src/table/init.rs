@@ -4,8 +4,9 @@ use super::ops::{Column, on, on_table};
 use super::store::{Kind, Table};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::{CancelToken, Reservation};
+use ferroflow_op_kit::file::read_line;
 use ferroflow_op_kit::handle::Seen;
-use std::io::BufRead;
 use std::path::Path;
 
 /// Only tables that are filled once are filled like this.
@@ -83,25 +84,28 @@ impl Kernel for Text {
         );
         let file = String::from_utf8_lossy(file.scalar_string()?).into_owned();
         ensure!(!file.is_empty(), InvalidArgument, "filename cannot be empty.");
-        let (keys, values) = self.read(&file)?;
+        let (keys, values) = self.read(&file, &ctx.step().cancel)?;
         table.replace(&parse(table.spec.key, keys)?, &parse(table.spec.value, values)?)
     }
 }
 
 impl Text {
-    fn read(&self, file: &str) -> Result<(Vec<Bytes>, Vec<Bytes>)> {
+    fn read(&self, file: &str, cancel: &CancelToken) -> Result<(Vec<Bytes>, Vec<Bytes>)> {
         let opened = ferroflow_core::files::open(Path::new(file)).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => err!(NotFound, "{file}; No such file or directory"),
             _ => err!(Unknown, "{file}; {e}"),
         })?;
         let (mut keys, mut values) = (Vec::new(), Vec::new());
-        let mut lines = std::io::BufReader::new(opened).split(b'\n');
+        let mut from = std::io::BufReader::new(opened);
+        let mut counted = Reservation::default();
         while self.size < 0 || (keys.len() as i64) < self.size {
-            let Some(line) = lines.next() else { break };
-            let mut line = line.map_err(|e| err!(DataLoss, "{file}; {e}"))?;
+            cancel.check()?;
+            let Some(mut line) = read_line(file, &mut from, &mut counted)? else { break };
             if line.last() == Some(&b'\r') {
                 line.pop();
             }
+            // Texts of keys and values are counted where they are kept.
+            counted.grow(2 * size_of::<Bytes>())?;
             let (line, number) = (Bytes::from(line), keys.len() as i64);
             keys.push(self.column(&line, number, self.key, file)?);
             values.push(self.column(&line, number, self.value, file)?);

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use ferroflow_op_kit::pack::{copy_into, with_rows};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -49,6 +50,23 @@ struct Rows {
     /// The values, in the rows the index names; there may be room for more rows than keys.
     values: Tensor,
     initialized: bool,
+    /// What the index and the keys take, and the part of it that is counted.
+    bytes: usize,
+    counted: Reservation,
+}
+
+/// What an entry takes in the index and in the list of keys, with the room that these leave free.
+const ENTRY: usize = 4 * size_of::<Key>() + 2 * size_of::<usize>();
+/// Keys count in portions of so many bytes.
+const PORTION: usize = 64 << 10;
+
+impl Key {
+    fn bytes(&self) -> usize {
+        match self {
+            Key::Bits(_) => ENTRY,
+            Key::Bytes(bytes) => ENTRY + bytes.len(),
+        }
+    }
 }
 
 impl Resource for Table {
@@ -70,6 +88,8 @@ impl Spec {
             );
         };
         let outer = Shape::from(&t.shape()[..cut]);
+        // There may be many keys without any element.
+        drop(Reservation::new(outer.checked_elements()?.saturating_mul(size_of::<Key>()))?);
         if let Ok(strings) = t.strings() {
             ensure!(self.key_shape.rank() == 0, Unimplemented, "string keys must be scalars");
             return Ok((strings.iter().cloned().map(Key::Bytes).collect(), outer));
@@ -135,6 +155,8 @@ impl Spec {
             keys: Vec::new(),
             values: Tensor::zeros(self.value, with_rows(0, &self.value_shape))?,
             initialized: false,
+            bytes: 0,
+            counted: Reservation::default(),
         })
     }
 }
@@ -301,6 +323,7 @@ impl Rows {
             None => {
                 let at = self.keys.len();
                 self.reserve(at + 1)?;
+                self.count(self.bytes + key.bytes())?;
                 self.keys.push(key.clone());
                 self.index.insert(key, at);
                 at
@@ -323,9 +346,20 @@ impl Rows {
         Ok(())
     }
 
+    /// Keys take `bytes` now.
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        let (before, after) = (self.bytes.div_ceil(PORTION), bytes.div_ceil(PORTION));
+        if before != after {
+            self.counted.resize(after * PORTION)?;
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Moves the last row into the place of the removed one.
     fn remove(&mut self, key: &Key) -> Result<()> {
         let Some(at) = self.index.remove(key) else { return Ok(()) };
+        self.count(self.bytes.saturating_sub(key.bytes()))?;
         let last = self.keys.len() - 1;
         self.keys.swap_remove(at);
         if at != last {
