@@ -6,16 +6,25 @@ use super::order::topological_order;
 use crate::attr::Attrs;
 use crate::catalog::Catalog;
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
-use crate::op_def::{OpDef, OpRole, PortType};
+use crate::node_sizes::{NodeSizes, guessed};
+use crate::op_def::{OpCost, OpDef, OpRole, PortType};
 use ferroflow_core::{DType, PartialShape, Result, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Computes a node's outputs from its inputs. The runtime supplies it.
 pub type EvaluateFn<'a> = &'a dyn Fn(&Node, &[Tensor]) -> Result<Vec<Tensor>>;
 
 /// Larger results are not folded: a graph that holds them costs more than computing them.
 const MAX_BYTES: usize = 10 << 20;
+
+/// Nodes that take long are not folded: a step can be cancelled, compiling one cannot, and may be done
+/// by a network thread. An op that does much work for each byte counts as such beyond these.
+const MAX_EXPENSIVE_BYTES: usize = 64 << 10;
+const MAX_FLOPS: f64 = 1e7;
+/// What all nodes of a graph together may take.
+const MAX_TIME: Duration = Duration::from_millis(50);
 
 /// Replaces pure nodes whose inputs are all constants by constants. A node whose evaluation fails
 /// stays, and fails again when the step runs. A node with a control input from a node that is not
@@ -73,6 +82,8 @@ struct Needs {
 
 fn evaluate_constants(graph: &GraphIr, evaluate: EvaluateFn<'_>) -> Values {
     let mut values = Values { given: vec![false; graph.len()], folded: BTreeMap::new() };
+    let began = Instant::now();
+    let mut is_late = false;
     for id in topological_order(graph) {
         let node = graph.node(id);
         // A constant with a control input may not run at all.
@@ -81,8 +92,9 @@ fn evaluate_constants(graph: &GraphIr, evaluate: EvaluateFn<'_>) -> Values {
         }
         if constant(node).is_some() {
             values.given[id.index()] = true;
-        } else if let Some(results) = values.evaluate(graph, node, evaluate) {
+        } else if !is_late && let Some(results) = values.evaluate(graph, node, evaluate) {
             values.folded.insert(id, results);
+            is_late = began.elapsed() > MAX_TIME;
         }
     }
     values
@@ -118,7 +130,7 @@ impl Values {
         }
         let inputs = node.inputs.iter().map(|e| self.value(graph, *e));
         let inputs: Vec<Tensor> = inputs.collect::<Option<_>>()?;
-        if is_large(node, &inputs) {
+        if is_large_or_long(node, &inputs) {
             return None;
         }
         let results = evaluate(node, &inputs).ok()?;
@@ -169,10 +181,22 @@ impl Values {
     }
 }
 
-/// Whether the inferred shape is too large.
-fn is_large(node: &Node, inputs: &[Tensor]) -> bool {
+/// Whether the inferred shape is too large, or the work too much.
+fn is_large_or_long(node: &Node, inputs: &[Tensor]) -> bool {
+    let read: usize = inputs.iter().map(Tensor::byte_len).sum();
+    if node.op.cost == OpCost::Expensive && read > MAX_EXPENSIVE_BYTES {
+        return true;
+    }
     let shapes: Vec<PartialShape> = inputs.iter().map(|t| t.shape().into()).collect();
     let outputs = node_shapes(node, &shapes, |i| inputs.get(i).cloned());
+    if let Some(flops) = node.op.flops {
+        let dims = |shapes: &[PartialShape]| shapes.iter().map(guessed).collect::<Vec<_>>();
+        let (inputs, outputs) = (dims(&shapes), dims(outputs.as_deref().unwrap_or_default()));
+        let sizes = NodeSizes { attrs: &node.attrs, inputs: &inputs, outputs: &outputs };
+        if flops(&sizes) > MAX_FLOPS {
+            return true;
+        }
+    }
     let bytes = |(shape, port): (&PartialShape, &PortType)| {
         let n = shape.elements().unwrap_or(0);
         n.saturating_mul(port.dtype.size().unwrap_or(1))

@@ -33,6 +33,8 @@ fn catalog() -> Catalog {
     c.op("Pair").input("x: int64").output("a: int64").output("b: int64");
     c.op("Even").input("x: int64").output("y: int64");
     c.op("Big").input("x: int64").output("y: int64").shape(|_| Ok(vec![[1 << 40].into()]));
+    c.op("Slow").input("x: int64").output("y: int64").expensive();
+    c.op("Flops").input("x: int64").output("y: int64").flops(|sizes| sizes.input(0).powi(3));
     c.op("Tick").input("x: int64").output("y: int64").stateful();
     c.op("NoOp").role(OpRole::NoOp);
     c.op("Switch")
@@ -248,6 +250,27 @@ fn failures_large_results_and_constants_in_branches_are_not_folded() {
         ["Even", "Big", "Add", "Const"].map(String::from)
     );
     assert!(s.graph.find("free").is_none());
+}
+
+#[test]
+fn work_that_takes_long_is_left_to_the_step() {
+    let long = Tensor::zeros(DType::Int64, [10_000]).unwrap();
+    let attrs = Attrs::new().with("dtype", DType::Int64).with("value", long);
+    let nodes = vec![
+        NodeDef { attrs, ..node("long", "Const", &[]) },
+        constant("short", 1, &[]),
+        node("slow", "Slow", &["long"]),
+        node("cubed", "Flops", &["long"]),
+        node("quick", "Slow", &["short"]),
+        node("few", "Flops", &["short"]),
+    ];
+    let mut s = step(nodes, &[], &["slow:0", "cubed:0", "quick:0", "few:0"], &[]);
+    fold(&mut s, &catalog(), &|_, _| Ok(vec![Tensor::scalar(1i64)]));
+    let op = |name: &str| s.graph.node(s.graph.find(name).unwrap()).op.name.clone();
+    assert_eq!(
+        ["slow", "cubed", "quick", "few"].map(op),
+        ["Slow", "Flops", "Const", "Const"].map(String::from)
+    );
 }
 
 #[test]
