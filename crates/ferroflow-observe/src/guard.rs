@@ -3,10 +3,7 @@
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::net::IpAddr;
 
-/// Refuses what a browser sends for another site, and requests under a name that is not this
-/// host's: a site could make its own name resolve to this address.
-///
-/// `names` are the names of this host. IP addresses and `localhost` are always right.
+/// Refuses all but reads, and what [`refuse_other_site`] refuses.
 pub(crate) fn refusal(
     method: &Method,
     headers: &HeaderMap,
@@ -16,6 +13,18 @@ pub(crate) fn refusal(
     if method != Method::GET && method != Method::HEAD {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET is supported\n"));
     }
+    refuse_other_site(headers, names, checks_host)
+}
+
+/// Refuses what a browser sends for another site, and requests under a name that is not this
+/// host's: a site could make its own name resolve to this address.
+///
+/// `names` are the names of this host. IP addresses and `localhost` are always right.
+pub fn refuse_other_site(
+    headers: &HeaderMap,
+    names: &[String],
+    checks_host: bool,
+) -> Option<(StatusCode, &'static str)> {
     let text = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
     let host = text(header::HOST);
     if checks_host && !host.is_some_and(|host| is_own(host, names)) {

@@ -17,6 +17,6 @@ pub use background::{BackgroundHttp, Observation, note_address, observe_from_env
 pub use body::EventSender;
 pub use client::HttpClient;
 pub use export::MetricsExport;
-pub use guard::secure_headers;
+pub use guard::{refuse_other_site, secure_headers};
 pub use pages::TaskPages;
-pub use server::{HttpAnswer, HttpOptions, HttpRequest, HttpServer, HttpService};
+pub use server::{HttpAnswer, HttpOptions, HttpRequest, HttpServer, HttpService, host_names};

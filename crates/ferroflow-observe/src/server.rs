@@ -250,7 +250,7 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<AnswerBody> 
 }
 
 /// The name of this host, for the check of `Host`.
-fn host_names() -> Vec<String> {
+pub fn host_names() -> Vec<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_string();
     if name.is_empty() { Vec::new() } else { vec![name] }

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use ferroflow_cluster::rpc::{BoxIo, Caller, IncomingConnections};
 use ferroflow_core::{Limits, Quota, QuotaShare, Reservation, Result, err};
+use ferroflow_observe::{host_names, refuse_other_site};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
@@ -51,17 +52,33 @@ pub(crate) trait HttpService: Send + Sync + 'static {
     fn answer(&self, request: HttpRequest) -> impl Future<Output = HttpAnswer> + Send;
 }
 
+/// What a server allows.
+pub(crate) struct HttpRules {
+    pub limits: Limits,
+    /// Whether requests must be for a name of this host. Where a user of this host is let in without
+    /// credentials, so is the browser of that user, and with it every site that is open in it.
+    pub checks_host: bool,
+    names: Vec<String>,
+}
+
+impl HttpRules {
+    pub fn new(limits: Limits, checks_host: bool) -> HttpRules {
+        HttpRules { limits, checks_host, names: host_names() }
+    }
+}
+
 /// Serves until `shutdown` is ready, then lets running requests end.
 pub(crate) async fn serve<S: HttpService>(
     mut incoming: impl IncomingConnections,
     service: Arc<S>,
-    limits: Limits,
+    rules: HttpRules,
     shutdown: impl Future<Output = ()>,
 ) {
+    let rules = Arc::new(rules);
     let (closing, closed) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
-    let most = limits.connections;
+    let most = rules.limits.connections;
     loop {
         tokio::select! {
             biased;
@@ -73,7 +90,7 @@ pub(crate) async fn serve<S: HttpService>(
                     tracing::warn!("{}", e.message());
                 }
                 Ok((io, caller)) => {
-                    connections.spawn(connection(io, caller, service.clone(), limits, closed.clone()));
+                    connections.spawn(connection(io, caller, service.clone(), rules.clone(), closed.clone()));
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -95,15 +112,16 @@ async fn connection<S: HttpService>(
     io: BoxIo,
     caller: Caller,
     service: Arc<S>,
-    limits: Limits,
+    rules: Arc<HttpRules>,
     mut closed: watch::Receiver<bool>,
 ) {
-    let memory = Quota::new(limits.connection_memory);
+    let memory = Quota::new(rules.limits.connection_memory);
     let address: Arc<str> = caller.address.into();
     let answer = |request: Request<Incoming>| {
         let (service, memory, address) = (service.clone(), memory.clone(), address.clone());
+        let rules = rules.clone();
         async move {
-            Ok::<_, Infallible>(respond(request, &*service, limits, memory.share(), &address).await)
+            Ok::<_, Infallible>(respond(request, &*service, &rules, memory.share(), &address).await)
         }
     };
     let mut builder = http1::Builder::new();
@@ -125,12 +143,21 @@ async fn connection<S: HttpService>(
 async fn respond<S: HttpService>(
     request: Request<Incoming>,
     service: &S,
-    limits: Limits,
+    rules: &HttpRules,
     memory: QuotaShare,
     address: &str,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let answer = match receive(body, limits, memory, address).await {
+    let refused = match rules.checks_host {
+        true => refuse_other_site(&head.headers, &rules.names, true),
+        false => None,
+    };
+    if let Some((status, text)) = refused {
+        let mut response = Response::new(Full::new(error_json(text.trim_end()).into()));
+        *response.status_mut() = status;
+        return response;
+    }
+    let answer = match receive(body, rules.limits, memory, address).await {
         Err(e) => HttpAnswer::json(status_of(e.code()), error_json(e.message())),
         // The memory counts until the answer is made.
         Ok((body, _held)) => {

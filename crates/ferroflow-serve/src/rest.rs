@@ -11,6 +11,7 @@ use crate::metrics;
 use crate::models::{Models, VersionStatus};
 use crate::wire::{self, ModelSpec};
 use bytes::Bytes;
+use ferroflow_core::inline::may_decode_inline;
 use ferroflow_core::{Error, Result, err};
 use http::{Method, StatusCode};
 use json::PredictBody;
@@ -74,47 +75,64 @@ impl RestService {
                 let json = wire::metadata_json(&model.name, model.number, &model.definitions);
                 Ok(json.to_string().into())
             }
-            (&Method::POST, Verb::Predict) => self.predict(spec, &request.body).await,
-            (&Method::POST, Verb::Classify) => self.classify(spec, &request.body).await,
-            (&Method::POST, Verb::Regress) => self.regress(spec, &request.body).await,
+            (&Method::POST, Verb::Predict) => self.predict(spec, request.body).await,
+            (&Method::POST, Verb::Classify) => self.classify(spec, request.body).await,
+            (&Method::POST, Verb::Regress) => self.regress(spec, request.body).await,
             _ => Err(malformed()),
         }
     }
 
-    async fn predict(&self, spec: ModelSpec, body: &[u8]) -> Result<Bytes> {
+    async fn predict(&self, spec: ModelSpec, body: Bytes) -> Result<Bytes> {
         let model = found(&self.models, &spec, "Predict")?;
         let running = model.metrics.begin("Predict");
         let work = async {
-            let PredictBody { signature, data } = PredictBody::parse(body)?;
-            let (signature, _) = inference::predict_signature(&model, &signature)?;
-            let (inputs, format) = data.tensors(signature)?;
+            let of = model.clone();
+            let (name, inputs, format) = reading(body, move |body| {
+                let PredictBody { signature: name, data } = PredictBody::parse(body)?;
+                let (inputs, format) = data.tensors(inference::predict_signature(&of, &name)?.0)?;
+                Ok((name, inputs, format))
+            })
+            .await?;
+            let (signature, _) = inference::predict_signature(&model, &name)?;
             let outputs = inference::predict(&model, signature, inputs, &[]).await?;
             json::write_outputs(&outputs, format)
         };
         counted(running, work.await)
     }
 
-    async fn classify(&self, spec: ModelSpec, body: &[u8]) -> Result<Bytes> {
+    async fn classify(&self, spec: ModelSpec, body: Bytes) -> Result<Bytes> {
         let model = found(&self.models, &spec, "Classify")?;
         let running = model.metrics.begin("Classify");
         let work = async {
-            let (signature, examples) = json::examples(body)?;
+            let (signature, examples) = reading(body, json::examples).await?;
             let rows = inference::classify(&model, &signature, examples).await?;
             Ok(json::write_classes(&rows))
         };
         counted(running, work.await)
     }
 
-    async fn regress(&self, spec: ModelSpec, body: &[u8]) -> Result<Bytes> {
+    async fn regress(&self, spec: ModelSpec, body: Bytes) -> Result<Bytes> {
         let model = found(&self.models, &spec, "Regress")?;
         let running = model.metrics.begin("Regress");
         let work = async {
-            let (signature, examples) = json::examples(body)?;
+            let (signature, examples) = reading(body, json::examples).await?;
             let values = inference::regress(&model, &signature, examples).await?;
             Ok(json::write_regressions(&values))
         };
         counted(running, work.await)
     }
+}
+
+/// Reads the body of a request, a large one on a thread that serves no other connections.
+async fn reading<T: Send + 'static>(
+    body: Bytes,
+    read: impl FnOnce(&[u8]) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    if may_decode_inline(body.len()) {
+        return read(&body);
+    }
+    let done = tokio::task::spawn_blocking(move || read(&body)).await;
+    done.map_err(|e| err!(Internal, "reading the request failed: {e}"))?
 }
 
 /// A path and a body, for the fuzz target.

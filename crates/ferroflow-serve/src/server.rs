@@ -2,7 +2,7 @@
 
 use crate::config::ModelSource;
 use crate::grpc::GrpcService;
-use crate::http;
+use crate::http::{self, HttpRules};
 use crate::models::{Models, ModelsOptions};
 use crate::rest::RestService;
 use ferroflow_cluster::TrustedListener;
@@ -33,6 +33,7 @@ pub struct ModelServer {
     grpc: TrustedListener,
     rest: Option<TrustedListener>,
     models: Arc<Models>,
+    checks_host: bool,
 }
 
 impl ModelServer {
@@ -44,9 +45,10 @@ impl ModelServer {
             Some(address) => Some(TrustedListener::bind(address, &trust).await?),
             None => None,
         };
+        let checks_host = trust.credentials.is_none() && !trust.is_insecure;
         let models = Models::new(loading);
         models.set(sources).await?;
-        Ok(ModelServer { grpc, rest, models })
+        Ok(ModelServer { grpc, rest, models, checks_host })
     }
 
     /// Where gRPC clients connect.
@@ -67,7 +69,7 @@ impl ModelServer {
     /// Serves until `shutdown` is ready. Then it accepts no more connections and lets running
     /// requests end.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let ModelServer { grpc, rest, models } = self;
+        let ModelServer { grpc, rest, models, checks_host } = self;
         let (stop, stopped) = watch::channel(false);
         let stopping = || {
             let mut stopped = stopped.clone();
@@ -78,7 +80,8 @@ impl ModelServer {
         let pages = async {
             if let Some(rest) = rest {
                 let service = Arc::new(RestService { models: models.clone() });
-                http::serve(rest, service, limits(), stopping()).await;
+                let rules = HttpRules::new(limits(), checks_host);
+                http::serve(rest, service, rules, stopping()).await;
             }
         };
         let serving = async { tokio::join!(calls, pages) };

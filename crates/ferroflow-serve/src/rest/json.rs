@@ -9,7 +9,7 @@ use crate::wire::{ExampleFeature, encode_example, examples_with_context};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use ferroflow_core::{DType, Result, Tensor, bail, ensure, err};
+use ferroflow_core::{DType, Reservation, Result, Tensor, bail, ensure, err};
 use ferroflow_train::Signature;
 use numbers::tensor_of_leaves;
 use serde_json::{Map, Value};
@@ -36,20 +36,25 @@ pub(super) struct PredictBody {
 pub(super) struct PredictData {
     format: Format,
     value: Value,
+    _memory: Reservation,
 }
+
+/// What a value takes, in a list that has room for as many again, beside its reference in another.
+const VALUE: usize = 2 * (size_of::<Value>() + size_of::<&Value>());
 
 impl PredictBody {
     pub fn parse(body: &[u8]) -> Result<PredictBody> {
-        let mut object = object(body)?;
+        let (mut object, _memory) = object(body)?;
         let signature = signature_name(&mut object)?;
-        let data = match (object.remove("instances"), object.remove("inputs")) {
-            (Some(value), None) => PredictData { format: Format::Row, value },
-            (None, Some(value)) => PredictData { format: Format::Column, value },
+        let (format, value) = match (object.remove("instances"), object.remove("inputs")) {
+            (Some(value), None) => (Format::Row, value),
+            (None, Some(value)) => (Format::Column, value),
             (Some(_), Some(_)) => {
                 bail!(InvalidArgument, "the request has both 'instances' and 'inputs'")
             }
             (None, None) => bail!(InvalidArgument, "Missing 'inputs' or 'instances' key"),
         };
+        let data = PredictData { format, value, _memory };
         Ok(PredictBody { signature, data })
     }
 }
@@ -214,7 +219,7 @@ fn bytes_of(value: &Value) -> Result<Bytes> {
 
 /// The signature and the examples of a classify or regress request.
 pub(super) fn examples(body: &[u8]) -> Result<(String, Tensor)> {
-    let mut object = object(body)?;
+    let (mut object, _memory) = object(body)?;
     let signature = signature_name(&mut object)?;
     let context = match object.remove("context") {
         Some(context) => Some(example(&context).map_err(|e| e.context("context"))?),
@@ -258,7 +263,11 @@ fn feature(values: &[&Value]) -> Result<ExampleFeature> {
     })
 }
 
-fn object(body: &[u8]) -> Result<Map<String, Value>> {
+/// The object of a body, and its memory: a byte or two can be a value of many.
+fn object(body: &[u8]) -> Result<(Map<String, Value>, Reservation)> {
+    // Each value follows one of these, or begins with it.
+    let values = body.iter().filter(|byte| b",:[{".contains(byte)).count();
+    let memory = Reservation::new(values.saturating_mul(VALUE).saturating_add(body.len()))?;
     let text = std::str::from_utf8(body)
         .map_err(|_| err!(InvalidArgument, "the body is not UTF-8, so it is not JSON"))?;
     ensure!(
@@ -272,7 +281,7 @@ fn object(body: &[u8]) -> Result<Map<String, Value>> {
             .map_err(|_| err!(InvalidArgument, "JSON Parse error: {first}"))?,
     };
     match parsed {
-        Value::Object(object) => Ok(object),
+        Value::Object(object) => Ok((object, memory)),
         _ => bail!(InvalidArgument, "the body is JSON, but not an object"),
     }
 }
@@ -314,7 +323,7 @@ fn signature_name(object: &mut Map<String, Value>) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_core::PartialShape;
+    use ferroflow_core::{Code, Limit, Limits, MemoryOwner, PartialShape};
     use ferroflow_train::TensorInfo;
 
     fn signature(inputs: &[(&str, DType)]) -> Signature {
@@ -347,6 +356,20 @@ mod tests {
         assert_eq!(tensors[1].1.strings().unwrap(), ["x", "y"]);
         let scalar = parsed(r#"{"inputs": 3}"#, &[("x", DType::Int32)]).unwrap();
         assert_eq!(scalar[0].1.rank(), 0);
+    }
+
+    #[test]
+    fn values_count_before_they_are_read() {
+        let limit = Limit { most: 4 << 20, ..Limits::DEFAULT.session_memory };
+        let session = MemoryOwner::new("session 7", limit);
+        let body = |n: usize| format!(r#"{{"instances": [{}]}}"#, vec!["0"; n].join(","));
+        let parse = |n: usize| session.run(|| PredictBody::parse(body(n).as_bytes()));
+        let held = parse(10_000).unwrap();
+        assert!(session.live() > 10_000 * size_of::<Value>(), "{}", session.live());
+        let e = parse(200_000).err().unwrap();
+        assert_eq!(e.code(), Code::ResourceExhausted, "{e}");
+        drop(held);
+        assert_eq!(session.live(), 0);
     }
 
     #[test]

@@ -126,10 +126,21 @@ pub fn examples(spec: Spec<'_>, examples: &[Vec<u8>], context: Option<Vec<u8>>) 
 
 /// The status and the body of an HTTP request.
 pub async fn http(to: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String, String) {
+    http_with(to, &format!("Host: {to}"), method, path, body).await
+}
+
+/// The same with other headers.
+pub async fn http_with(
+    to: SocketAddr,
+    headers: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> (u16, String, String) {
     let work = async {
         let mut stream = tokio::net::TcpStream::connect(to).await.unwrap();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).await.unwrap();

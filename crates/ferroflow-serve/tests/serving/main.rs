@@ -5,7 +5,8 @@ mod client;
 mod fixtures;
 
 use client::{
-    MODEL, PREDICTION, Spec, call, channel, examples, field, http, json, of, predict, request,
+    MODEL, PREDICTION, Spec, call, channel, examples, field, http, http_with, json, of, predict,
+    request,
 };
 use ferroflow_cluster::rpc::code;
 use ferroflow_core::Tensor;
@@ -38,6 +39,20 @@ async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
         }
     };
     tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("waited for {what}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sites_in_a_browser_of_this_host_get_no_predictions() {
+    let folder = Folder::new();
+    let server = half_plus_two(&folder).await;
+    let (path, body) = ("/v1/models/half:predict", r#"{"instances": [1.0]}"#);
+    let status =
+        async |headers: String| http_with(server.rest, &headers, "POST", path, body).await.0;
+    let own = format!("Host: {}", server.rest);
+    assert_eq!(status("Host: evil.example".into()).await, 421, "a name that leads here");
+    assert_eq!(status(format!("{own}\r\nOrigin: http://evil.example")).await, 403);
+    assert_eq!(status(format!("{own}\r\nOrigin: http://{}", server.rest)).await, 200);
+    assert_eq!(status(own).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
