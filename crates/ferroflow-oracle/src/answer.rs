@@ -23,6 +23,7 @@ pub type TracedAnswer = (Vec<Tensor>, Vec<(String, String)>);
 pub struct FerroflowTask {
     task: Arc<Task>,
     folder: PathBuf,
+    timeout: Duration,
 }
 
 impl Default for FerroflowTask {
@@ -39,7 +40,13 @@ impl FerroflowTask {
         let folder =
             std::env::temp_dir().join(format!("ferroflow-oracle-{}-{}", unique.0, unique.1));
         let task = Task::with_gpus(default_catalog(), "localhost", 0, 1, gpus);
-        FerroflowTask { task, folder }
+        FerroflowTask { task, folder, timeout: TIMEOUT }
+    }
+
+    /// Cancels a case after `timeout`.
+    pub fn with_timeout(mut self, timeout: Duration) -> FerroflowTask {
+        self.timeout = timeout;
+        self
     }
 
     /// Runs a case and returns the fetched values in order.
@@ -78,7 +85,7 @@ impl FerroflowTask {
                 .collect(),
             fetches: case.fetches.clone(),
             targets: case.targets.clone(),
-            options: RunOptions { timeout: Some(TIMEOUT), trace, ..RunOptions::default() },
+            options: RunOptions { timeout: Some(self.timeout), trace, ..RunOptions::default() },
         };
         let output = session.run_blocking(request)?;
         let mut tensors = output.tensors;

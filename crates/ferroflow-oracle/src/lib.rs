@@ -3,13 +3,15 @@
 //!
 //! `record` reads cases, `answer` runs one in Ferroflow, `compare` compares two answers,
 //! `explained` knows the intended differences, and `report` counts. `gpu` runs the same cases on a
-//! GPU, `models` trains there, and `ranks` reduces between the GPUs of ranks.
+//! GPU, `models` trains there, and `ranks` reduces between the GPUs of ranks. `hostile` changes cases
+//! into calls that mean harm.
 #![forbid(unsafe_code)]
 
 pub mod answer;
 pub mod compare;
 pub mod explained;
 pub mod gpu;
+pub mod hostile;
 pub mod models;
 pub mod null_gpu;
 pub mod ranks;
