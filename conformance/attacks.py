@@ -190,7 +190,7 @@ class Int(int):
 
 
 # Numbers of TensorFlow's types.
-INT32, STRING, INT64, BOOL, VARIANT = 3, 7, 9, 10, 21
+FLOAT, DOUBLE, INT32, STRING, INT64, BOOL, RESOURCE, VARIANT = 1, 2, 3, 7, 9, 10, 20, 21
 
 
 class Graph:
@@ -781,11 +781,270 @@ def silent_sockets_at_the_health_port(program, folder):
         return "the probe is answered"
 
 
+def _shut_out(server, what):
+    """The attack is broken if the server has ended, or another client gets no answer."""
+    code = server.ended(1)
+    if code is not None:
+        raise Broken("%s: the server ended with %s" % (what, code))
+    works, why = as_user(0, lambda: Client(server.port, 15).seven())
+    if not works:
+        raise Broken("%s: another client: %s" % (what, why.split("\n")[0]))
+
+
+def _step(port, graph, fetch="", target="", seconds=60):
+    client = Client(port, seconds)
+    return client.run(client.open(graph), fetch=fetch, target=target)
+
+
+def _huge_numbers():
+    """Graphs of one hostile node each: sizes and dimensions that no memory is behind."""
+    huge = 1 << 40
+    yield "indices without elements", (
+        Graph().const("x", INT64, b"", 0).const("i", INT32, b"", huge, 0)
+        .op("y", "GatherNd", "x", "i", Tparams=INT64, Tindices=INT32))
+    yield "rows of a sparse matrix", (
+        Graph().const("i", INT64, b"", 0, 2).const("v", FLOAT, b"", 0)
+        .const("shape", INT64, struct.pack("<qq", (1 << 31) - 2, 1), 2)
+        .op("y", "SparseTensorToCSRSparseMatrix", "i", "v", "shape", T=FLOAT))
+    yield "columns of a sparse matrix", (
+        Graph().const("i", INT64, b"", 0, 2).const("v", FLOAT, b"", 0)
+        .const("shape", INT64, struct.pack("<qq", 1, (1 << 31) - 2), 2)
+        .op("m", "SparseTensorToCSRSparseMatrix", "i", "v", "shape", T=FLOAT)
+        .op("y", "SparseMatrixTranspose", "m", type=FLOAT, conjugate=False))
+    yield "keys without elements", (
+        Graph().const("e", INT64, b"", 0).const("d", INT64, b"", 0).const("k", INT64, b"", huge, 0)
+        .const("v", INT64, struct.pack("<q", 0))
+        .op("t", "MutableDenseHashTableV2", "e", "e", key_dtype=INT64, value_dtype=INT64)
+        .op("y", "LookupTableFindV2", "t", "k", "v", Tin=INT64, Tout=INT64))
+
+
+def huge_numbers_end_the_server(program, folder):
+    """One node with a huge size, or a huge dimension beside one of 0: the server is out of memory and ends."""
+    with Server(program) as server:
+        for what, graph in _huge_numbers():
+            as_user(0, _step, server.port, graph, "", "y", seconds=60)
+            _shut_out(server, what)
+        return "%d graphs failed and nothing else" % len(list(_huge_numbers()))
+
+
+def _endless_vocabulary(port, path):
+    graph = Graph().const("file", STRING, path)
+    graph.op("table", "HashTableV2", key_dtype=STRING, value_dtype=INT64)
+    graph.op("fill", "InitializeTableFromTextFileV2", "table", "file", key_index=Int(-2 & (1 << 64) - 1),
+             value_index=Int(-1 & (1 << 64) - 1))
+    _step(port, graph, target="fill")
+
+
+def endless_line_in_a_table(program, folder):
+    """A table that is filled from a file with one line of 3 GB, on a server that may use 256 MiB."""
+    path = os.path.join(folder, "lines")
+    with open(path, "wb") as file:
+        file.truncate(3 << 30)
+    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
+        before = server.memory()
+        value = as_user(0, _endless_vocabulary, server.port, path)[1]
+        grown = server.memory("VmHWM") - before
+        if grown > 1 << 30:
+            raise Broken("the step held %d MiB" % (grown >> 20))
+        _shut_out(server, "a file without lines")
+        return "%d MiB: %s" % (grown >> 20, value)
+
+
+def _distinct(port, count):
+    """Distinct numbers, and a table that keeps them as keys."""
+    graph = Graph().const("zero", INT64, struct.pack("<q", 0)).const("one", INT64, struct.pack("<q", 1))
+    graph.const("count", INT64, struct.pack("<q", count)).op("range", "Range", "zero", "count", "one", Tidx=INT64)
+    graph.op("unique", "Unique", "range", T=INT64, out_idx=INT64)
+    graph.op("table", "MutableHashTableV2", key_dtype=INT64, value_dtype=INT64, shared_name="greedy")
+    graph.op("insert", "LookupTableInsertV2", "table", "range", "range", Tin=INT64, Tout=INT64)
+    client = Client(port, 120)
+    session, answers = client.open(graph), []
+    for target in ("unique", "insert"):
+        try:
+            client.run(session, target=target)
+            answers.append("%s ended well" % target)
+        except grpc.RpcError as e:
+            answers.append(e.details())
+    return answers
+
+
+def temporary_memory_of_one_node(program, folder):
+    """Unique and a table of 20 million numbers (160 MB), on a server that may use 512 MiB."""
+    with Server(program, *known(program, "--max-memory", "512MiB")) as server:
+        before = server.memory()
+        value = as_user(0, _distinct, server.port, 20000000, seconds=150)[1]
+        grown = server.memory("VmHWM") - before
+        if grown > 1 << 30:
+            raise Broken("it held %d MiB" % (grown >> 20))
+        _shut_out(server, "distinct numbers")
+        return "%d MiB: %s" % (grown >> 20, value)
+
+
+def _keep(port):
+    graph = Graph().const("secret", STRING, SECRET).op("keep", "GetSessionHandle", "secret", T=STRING)
+    client = Client(port)
+    return first(client.run(client.open(graph), fetch="keep:0"), 8)
+
+
+def _read_kept(port, handles):
+    graph = Graph().op("handle", "Placeholder", dtype=STRING).op("read", "GetSessionTensor", "handle", dtype=STRING)
+    client = Client(port)
+    session = client.open(graph)
+    for handle in handles:
+        fed = field(1, "handle:0") + field(2, field(1, STRING) + field(2, b"") + field(8, handle))
+        try:
+            answer = client.call("MasterService/RunStep", field(1, session) + field(2, fed) + field(3, "read:0"))
+        except grpc.RpcError:
+            continue
+        if SECRET in answer:
+            return handle
+    return None
+
+
+def tensor_that_another_session_keeps(program, folder):
+    """A client reads what another session keeps between its steps, by guessing the handle."""
+    with Server(program) as server:
+        worked, kept = as_user(0, _keep, server.port)
+        if not worked:
+            raise RuntimeError(kept)
+        guesses = [b"keep;%d;%s/device:CPU:0" % (number, TASK.encode()) for number in range(64)] + [kept]
+        found = as_user(0, _read_kept, server.port, guesses)[1]
+        if found:
+            raise Broken("it read %r" % found)
+        return "nothing under %d names" % len(guesses)
+
+
+def _chain(length):
+    """A graph whose nodes all wait for a placeholder."""
+    graph = Graph().op("x", "Placeholder", dtype=INT64)
+    parts, before = [graph.proto], "x"
+    for i in range(length):
+        node = Graph().op("n%d" % i, "AddV2", before, "x", T=INT64)
+        parts.append(node.proto[len(Graph().proto):])
+        before = "n%d" % i
+    graph.proto = b"".join(parts)
+    return graph
+
+
+def _partial_runs(port, length, count):
+    client = Client(port, 60)
+    session = client.open(_chain(length))
+    request = field(1, session) + field(2, "x:0") + field(3, "n%d:0" % (length - 1))
+    done = 0
+    for _ in range(count):
+        try:
+            client.call("MasterService/PartialRunSetup", request)
+            done += 1
+        except grpc.RpcError as e:
+            return "%d, then: %s" % (done, e.details())
+    return "%d" % done
+
+
+def partial_runs_without_end(program, folder):
+    """Partial runs that are set up and never fed, on a server that may use 256 MiB."""
+    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
+        before = server.memory()
+        value = as_user(0, _partial_runs, server.port, 20000, 700, seconds=150)[1]
+        grown = server.memory("VmHWM") - before
+        if grown > 1 << 30:
+            raise Broken("%s partial runs hold %d MiB" % (value, grown >> 20))
+        _shut_out(server, "partial runs")
+        return "%d MiB: %s" % (grown >> 20, value)
+
+
+def _signatures(port, length, count):
+    client = Client(port, 60)
+    session = client.open(_chain(length))
+    for i in range(count):
+        fed = field(1, "x:0") + field(2, field(1, INT64) + field(2, b"") + field(4, struct.pack("<q", i)))
+        try:
+            client.call("MasterService/RunStep", field(1, session) + field(2, fed) + field(3, "n%d:0" % (length - 1 - i)))
+        except grpc.RpcError as e:
+            return "%d, then: %s" % (i, e.details())
+    return "%d" % count
+
+
+def compiled_steps_without_end(program, folder):
+    """Steps that fetch other values each time, so that each is compiled, on a server that may use 256 MiB."""
+    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
+        before = server.memory()
+        value = as_user(0, _signatures, server.port, 20000, 150, seconds=150)[1]
+        grown = server.memory("VmHWM") - before
+        if grown > 1 << 30:
+            raise Broken("%s compiled steps hold %d MiB" % (value, grown >> 20))
+        _shut_out(server, "compiled steps")
+        return "%d MiB: %s" % (grown >> 20, value)
+
+
+def _writers(port, folder, count):
+    graph = Graph().const("queue", INT32, struct.pack("<i", 10)).const("millis", INT32, struct.pack("<i", 1000))
+    graph.const("folder", STRING, folder)
+    for i in range(count):
+        graph.const("suffix%d" % i, STRING, ".%d" % i).op("w%d" % i, "SummaryWriter", shared_name="w%d" % i)
+        graph.op("make%d" % i, "CreateSummaryFileWriter", "w%d" % i, "folder", "queue", "millis", "suffix%d" % i)
+    client = Client(port, 60)
+    session = client.open(graph)
+    for i in range(count):
+        try:
+            client.run(session, target="make%d" % i)
+        except grpc.RpcError as e:
+            return "%d, then: %s" % (i, e.details())
+    return "%d" % count
+
+
+def open_files_take_all_descriptors(program, folder):
+    """A client opens files until a server with 256 descriptors has no more for connections."""
+    path = os.path.join(folder, "file")
+    with open(path, "wb") as file:
+        file.write(SECRET)
+    with Server(program) as server:
+        subprocess.run(["prlimit", "--pid", str(server.pid), "--nofile=256:256"], check=True)
+        value = as_user(0, _writers, server.port, os.path.join(folder, "events"), 400, seconds=90)[1]
+        _shut_out(server, "%s open files" % value)
+        worked, text = as_user(0, read_file, server.port, path)
+        if not worked or SECRET not in text:
+            raise Broken("another client cannot read a file: %s" % text)
+        return "%s" % value
+
+
+def _slow_constants(port):
+    """A step that multiplies large constants, which could be done when it is compiled."""
+    size = 1 << 10
+    graph = Graph().const("a", FLOAT, b"\0\0\0\0" * size * size, 1, size, size, 1)
+    graph.const("b", FLOAT, b"\0\0\0\0" * 512 * 512, 512, 512, 1, 1)
+    strides = field(1, field(3, number_bytes(1) * 4))
+    node = field(1, "slow") + field(2, "Conv2D") + field(3, "a") + field(3, "b")
+    for key, value in (("T", field(6, FLOAT)), ("strides", strides), ("padding", field(2, "SAME"))):
+        node += field(5, field(1, key) + field(2, value))
+    graph.proto += field(1, node)
+    client = Client(port, 5)
+    client.run(client.open(graph), fetch="slow:0")
+
+
+def constants_take_the_network_threads(program, folder):
+    """Steps whose constants take minutes to compute keep another client from its answer."""
+    with Server(program) as server:
+        attackers = [threading.Thread(target=as_user, args=(0, _slow_constants, server.port), kwargs={"seconds": 30})
+                     for _ in range(8)]
+        for attacker in attackers:
+            attacker.start()
+        time.sleep(4)
+        try:
+            _shut_out(server, "slow constants")
+        finally:
+            for attacker in attackers:
+                attacker.join()
+        return "another client got its answer"
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
            silent_sockets_at_rank_0, messages_without_an_end, lists_in_lists_overflow_the_stack,
-           small_strings_escape_the_memory_limit, fifo_takes_all_threads_for_files, silent_sockets_at_the_health_port]
+           small_strings_escape_the_memory_limit, fifo_takes_all_threads_for_files, silent_sockets_at_the_health_port,
+           huge_numbers_end_the_server, endless_line_in_a_table, temporary_memory_of_one_node,
+           tensor_that_another_session_keeps, partial_runs_without_end, compiled_steps_without_end,
+           open_files_take_all_descriptors, constants_take_the_network_threads]
 
 
 def main():
