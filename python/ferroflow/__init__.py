@@ -13,6 +13,9 @@ def __getattr__(name):
 
     if name.startswith("__"):
         raise AttributeError(f"module 'ferroflow' has no attribute {name!r}")
+    if name == "run":
+        # Horovod's users call `horovod.run`.
+        return importlib.import_module("ferroflow._hvd.launch").run
     return getattr(importlib.import_module("ferroflow.compat.v1"), name)
 
 

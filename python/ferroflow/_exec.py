@@ -15,6 +15,8 @@ import sys
 _ALIASES = {
     "horovod.tensorflow": "ferroflow.hvd",
     "horovod.torch": "ferroflow.torch",
+    "horovod.common": "ferroflow.common",
+    "horovod.runner": "ferroflow.runner",
     "horovod": "ferroflow.hvd",
     "tensorflow.compat.v1": "ferroflow.compat.v1",
     "tensorflow.python": "ferroflow.python",

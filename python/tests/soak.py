@@ -83,11 +83,10 @@ def _train(hvd, elastic_run, state, step, watch, last):
 
 def numpy_(watch):
     import ferroflow.hvd as hvd
-    from ferroflow._hvd import arrays, elastic
+    from ferroflow.common import elastic
     hvd.init()
     x, y, first, second = _data()
-    state = elastic.ObjectState(lambda obj, root, name: arrays.broadcast_object(obj, root, name),
-                                step=0, weights=[first, second])
+    state = elastic.ObjectState(hvd.broadcast_object, step=0, weights=[first, second])
 
     def step(i, is_over):
         gradients = _gradients(state.weights, x[i], y[i])
@@ -96,7 +95,7 @@ def numpy_(watch):
         state.weights = [w - np.float32(RATE) * g for w, g in zip(state.weights, gradients)]
         return over[0]
 
-    _train(hvd, elastic.run, state, step, watch, lambda: state.weights)
+    _train(hvd, elastic.run_fn, state, step, watch, lambda: state.weights)
 
 
 def torch(watch):

@@ -163,8 +163,9 @@ def digest():
 
 
 def uneven():
-    """Rank r has r + 1 batches, then joins. The gradients are averaged over the ranks that still
-    have data. At the end all take the weights of the last rank."""
+    """Rank r has r + 1 batches, then joins. As in Horovod, gradients are averages over all ranks, to
+    which ranks that have joined contribute zeros. At the end all take the weights of the last
+    rank."""
     np, trainer, hvd, r, n, end = _start()
     random = np.random.RandomState(0)
     x = random.randint(-1, 2, (n, n, 4, 3)).astype(np.float32)
@@ -178,7 +179,7 @@ def uneven():
     want = np.zeros((3, 2), np.float32)
     for i in range(n):
         grads = [2 * x[q, i].T @ (x[q, i] @ want - y[q, i]) / 8 for q in range(i, n)]
-        want -= np.float32(RATE) * (sum(grads) / len(grads))
+        want -= np.float32(RATE) * (sum(grads) / n)
     assert np.allclose(weights(), want, atol=1e-6), (weights(), want)
     end()
     print("equal")

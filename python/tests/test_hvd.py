@@ -76,9 +76,9 @@ def everything():
     handles = {i: hvd.allreduce_async(np.full(i, r), name=f"t{i}", op=hvd.Sum) for i in order}
     for i, handle in handles.items():
         assert np.array_equal(hvd.synchronize(handle), np.full(i, sum(range(n))))
-    # Ranks with less data join.
+    # Ranks with less data join, and then contribute zeros to averages over all ranks.
     for i in range(r + 1):
-        assert hvd.allreduce(np.ones(2), name=f"uneven{i}")[0] == 1.0
+        assert hvd.allreduce(np.ones(2), name=f"uneven{i}")[0] == (n - i) / n
     last = hvd.join()
     assert n == 1 or 0 <= last < n
     hvd.shutdown()
@@ -310,9 +310,72 @@ class Hvd(unittest.TestCase):
         self.assertEqual(outs[0].count("ignored: HOROVOD_AUTOTUNE"), 1)
         self.assertNotIn("HOROVOD", outs[1])
 
+    def test_a_process_can_leave_and_connect_again(self):
+        for n in (1, 3):
+            ranks.run(self, n, __file__, "starts_again")
+
+    def test_names_of_horovods_other_modules(self):
+        import ferroflow
+        import ferroflow.common.process_sets as process_sets
+        import ferroflow.common.util as util
+        import ferroflow.hvd as hvd
+        import ferroflow.runner
+        self.assertIs(ferroflow.run, ferroflow.runner.run)
+        self.assertIs(process_sets.ProcessSet, hvd.ProcessSet)
+        self.assertEqual(util.split_list([1, 2, 3, 4, 5], 2), [[1, 2, 3], [4, 5]])
+        self.assertEqual([n for n in range(9) if util.num_rank_is_power_2(n)], [1, 2, 4, 8])
+        self.assertFalse(util.gloo_built(verbose=True) or util.gpu_available("torch"))
+        with util.env(FERROFLOW_TEST_VARIABLE="1"):
+            self.assertEqual(os.environ["FERROFLOW_TEST_VARIABLE"], "1")
+        self.assertNotIn("FERROFLOW_TEST_VARIABLE", os.environ)
+
     def test_a_timeline_names_the_tensors(self):
         with tempfile.TemporaryDirectory() as folder:
             ranks.run(self, 2, __file__, "traced", {"TRACES": folder})
+
+
+def starts_again():
+    """A process can leave the job and connect again. `elastic.run` in a job that is not elastic
+    restores the state and connects again if there is one rank, and raises if there are several."""
+    import numpy as np
+
+    import ferroflow.hvd as hvd
+    from ferroflow.common.elastic import ObjectState, run_fn
+    from ferroflow.common.exceptions import HorovodInternalError
+    hvd.init()
+    n = hvd.size()
+    for _ in range(2):
+        hvd.shutdown()
+        hvd.init()
+        assert hvd.allreduce(np.ones(2), op=hvd.Sum)[0] == n
+    state = ObjectState(bcast_object=lambda obj: hvd.broadcast_object(obj), get_rank=hvd.rank,
+                        step=0)
+    resets, calls = [], []
+    state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+
+    @run_fn
+    def train(state):
+        calls.append(state.step)
+        if len(calls) == 1:
+            state.step = 1
+            state.commit()
+            state.step = 2
+            raise HorovodInternalError("lost")
+        if len(calls) == 2:
+            state.step = 5
+            raise hvd.HostsUpdatedInterrupt(skip_sync=False)
+        return state.step
+    if n == 1:
+        # What was not committed before the failure is lost, but not what the interrupt found.
+        assert train(state) == 5 and calls == [0, 1, 5] and resets == [1, 1], (calls, resets)
+    else:
+        try:
+            train(state)
+        except HorovodInternalError as e:
+            assert str(e) == "lost" and calls == [0] and resets == []
+        else:
+            raise AssertionError("no error")
+    hvd.shutdown()
 
 
 def starts_and_ends():

@@ -96,6 +96,35 @@ def mistakes():
         raise AssertionError("no error")
 
 
+def calls_back():
+    """A program calls Python after a collective. Python uses other collectives, of arrays and of
+    another program."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental import io_callback
+
+    import ferroflow.hvd as arrays
+    import ferroflow.jax as hvd
+    hvd.init()
+    n = hvd.size()
+    inner = jax.jit(lambda x: hvd.allreduce(x, op=hvd.Sum, name="inner"))
+    inner(jnp.ones(2)).block_until_ready()
+
+    def back(x):
+        total = arrays.allreduce(np.asarray(x), op=hvd.Sum, name="array")
+        return np.asarray(inner(total))
+
+    @jax.jit
+    def outer(x):
+        x = hvd.allreduce(x, op=hvd.Sum, name="first")
+        x = io_callback(back, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return hvd.allreduce(x, op=hvd.Average, name="last")
+    for _ in range(3):
+        assert np.allclose(outer(jnp.ones(2)), n ** 3)
+    hvd.shutdown()
+
+
 @ranks.requires("jax")
 class Jax(unittest.TestCase):
     def test_every_function_and_type_gives_what_numpy_gives(self):
@@ -105,6 +134,9 @@ class Jax(unittest.TestCase):
     def test_training_equals_one_process_with_the_whole_batch(self):
         for n in (2, 4):
             ranks.run(self, n, __file__, "trains")
+
+    def test_callbacks_of_a_program_may_communicate(self):
+        ranks.run(self, 2, __file__, "calls_back", limit=120)
 
     def test_a_mistake_of_one_rank_is_an_error_of_all_that_names_it(self):
         ranks.run(self, 3, __file__, "mistakes", limit=90)

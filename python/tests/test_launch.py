@@ -30,12 +30,11 @@ def survives():
     import numpy as np
 
     import ferroflow.hvd as hvd
-    from ferroflow._hvd import arrays, elastic
+    from ferroflow.common import elastic
     hvd.init()
-    state = elastic.ObjectState(lambda obj, root, name: arrays.broadcast_object(obj, root, name),
-                                step=0, weights=np.zeros(1000))
+    state = elastic.ObjectState(hvd.broadcast_object, step=0, weights=np.zeros(1000))
 
-    @elastic.run
+    @elastic.run_fn
     def train(state):
         while state.step < 30:
             if state.step in (5, 12, 20) and hvd.rank() == hvd.size() - 1 and hvd.size() > 1:

@@ -147,6 +147,156 @@ def subgroups(dist, r, n):
         dist.all_reduce(x, group=high)
 
 
+def contract():
+    """What programs use of torch.distributed besides the plain collectives."""
+    import tempfile
+
+    import torch
+    import torch.distributed as dist
+    import torch.distributed._functional_collectives as functional
+    dist, r, n = _start()
+    mine, total = torch.full((4,), float(r + 1)), float(sum(range(1, n + 1)))
+
+    # Coalesced and in groups of calls.
+    if hasattr(dist, "all_reduce_coalesced"):
+        both = [mine.clone(), mine.clone() * 2]
+        dist.all_reduce_coalesced(both)
+        assert both[0][0] == total and both[1][0] == 2 * total
+    with dist._coalescing_manager(async_ops=True) as manager:
+        a, b = mine.clone(), torch.zeros(4 * n)
+        dist.all_reduce(a)
+        dist.all_gather_into_tensor(b, mine)
+    manager.wait()
+    assert a[0] == total and b[-1] == n
+    out = torch.zeros(2)
+    dist.reduce_scatter_tensor(out, torch.full((2 * n,), float(r + 1)), op=dist.ReduceOp.AVG)
+    assert torch.allclose(out, torch.full((2,), total / n))
+    rows = torch.arange(float(n)).repeat_interleave(r + 1)
+    got = torch.zeros(sum(range(1, n + 1)))
+    dist.all_to_all_single(got, rows, list(range(1, n + 1)), [r + 1] * n)
+    assert (got == r).all()
+    stacked = torch.zeros(n, 4)
+    dist.all_gather_into_tensor(stacked, mine)
+    assert stacked[:, 0].tolist() == [float(q + 1) for q in range(n)]
+    work = dist.barrier(async_op=True)
+    work.wait()
+    assert dist.reduce(mine.clone(), n - 1, async_op=True).wait()
+
+    # Objects.
+    gathered = [None] * n if r == 0 else None
+    dist.gather_object({"rank": r}, gathered, 0)
+    assert r or gathered == [{"rank": q} for q in range(n)]
+    part = [None]
+    dist.scatter_object_list(part, [f"to {q}" for q in range(n)] if r == 0 else None, 0)
+    assert part == [f"to {r}"]
+    if hasattr(dist, "send_object_list") and n > 1:
+        if r == 0:
+            dist.send_object_list([("a", 1), None], 1)
+        elif r == 1:
+            objects = [None, 0]
+            assert dist.recv_object_list(objects, 0) == 0 and objects == [("a", 1), None]
+
+    # Functional collectives.
+    group = dist.group.WORLD
+    assert functional.all_reduce(mine, "sum", group)[0] == total
+    assert functional.all_gather_tensor(mine, 0, group)[-1] == n
+    assert functional.reduce_scatter_tensor(mine.repeat(n), "sum", 0, group)[0] == total
+    assert functional.all_reduce_coalesced([mine], "max", group)[0][0] == n
+    assert functional.broadcast(mine, n - 1, group)[0] == n
+    assert functional.all_to_all_single(
+        torch.full((n,), float(r)), None, None, group).tolist() == [float(q) for q in range(n)]
+
+    # Groups of groups.
+    half, subgroups_ = dist.new_subgroups(group_size=1)
+    x = mine.clone()
+    dist.all_reduce(x, group=half)
+    assert x[0] == r + 1 and len(subgroups_) == n
+    pairs, _ = dist.new_subgroups_by_enumeration([[q] for q in range(n)])
+    assert dist.get_world_size(pairs) == 1
+    alone = dist.new_group([r], use_local_synchronization=True)
+    assert dist.get_rank(alone) == 0 and dist.get_backend(alone) == "ferroflow"
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = init_device_mesh("cpu", (n, 1), mesh_dim_names=("data", "model"))
+    x = mine.clone()
+    dist.all_reduce(x, group=mesh["data"].get_group())
+    assert x[0] == total and mesh.get_local_rank("data") == r
+
+    # Sharded tensors, checkpoints.
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    whole = torch.arange(4.0 * n).reshape(2 * n, 2)
+    sharded = distribute_tensor(whole, mesh["data"], [Shard(0)])
+    assert torch.equal(sharded.full_tensor(), whole)
+    assert (sharded * 2).redistribute(mesh["data"], [Replicate()]).to_local()[1, 1] == 6
+    from torch.distributed import checkpoint
+    folder = [tempfile.mkdtemp() if r == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    checkpoint.save({"w": sharded, "step": 3}, checkpoint_id=folder[0])
+    loaded = {"w": distribute_tensor(torch.zeros_like(whole), mesh["data"], [Shard(0)]), "step": 0}
+    checkpoint.load(loaded, checkpoint_id=folder[0])
+    assert torch.equal(loaded["w"].full_tensor(), whole) and loaded["step"] == 3
+
+    # A second time.
+    dist.barrier()
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+    dist.init_process_group("cpu:ferroflow")
+    x = mine.clone()
+    dist.all_reduce(x)
+    assert x[0] == total
+    dist.destroy_process_group()
+
+
+def hooks():
+    """DDP with hooks that change gradients, and an optimizer whose state is divided."""
+    import copy
+
+    import torch
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.nn.parallel import DistributedDataParallel
+    dist, r, n = _start()
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+    x = torch.randn(4 * n, 8, generator=torch.Generator().manual_seed(3))
+    mine = x[4 * r:4 * r + 4]
+    reference = copy.deepcopy(net)
+    plain = torch.optim.Adam(reference.parameters(), lr=0.01)
+
+    def own(state, bucket):
+        work = dist.all_reduce(bucket.buffer().div_(n), async_op=True)
+        return work.get_future().then(lambda future: future.value()[0])
+    for hook, tolerance in ((default_hooks.allreduce_hook, 1e-5), (own, 1e-5),
+                            (default_hooks.fp16_compress_hook, 1e-2)):
+        model = DistributedDataParallel(copy.deepcopy(reference), gradient_as_bucket_view=True)
+        model.register_comm_hook(None, hook)
+        reference.zero_grad()
+        reference(x).square().mean().backward()
+        model(mine).square().mean().backward()
+        for p, q in zip(reference.parameters(), model.parameters()):
+            assert (p.grad - q.grad).abs().max() < tolerance, hook
+    model = DistributedDataParallel(copy.deepcopy(reference))
+    divided = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
+    for _ in range(3):
+        for optimizer, one, batch in ((plain, reference, x), (divided, model, mine)):
+            optimizer.zero_grad()
+            one(batch).square().mean().backward()
+            optimizer.step()
+    for p, q in zip(reference.parameters(), model.parameters()):
+        assert (p - q).abs().max() < 1e-5
+    divided.consolidate_state_dict(0)
+    assert r or divided.state_dict()["state"]
+    # Accumulates without communication, then with it.
+    model.zero_grad(), reference.zero_grad()
+    with model.no_sync():
+        model(mine).square().mean().backward()
+    model(mine).square().mean().backward()
+    for _ in range(2):
+        reference(x).square().mean().backward()
+    for p, q in zip(reference.parameters(), model.parameters()):
+        assert (p.grad - q.grad).abs().max() < 1e-5
+    dist.destroy_process_group()
+
+
 def trains():
     """DDP and both FSDPs equal one process with the whole batch."""
     import copy
@@ -296,6 +446,13 @@ class TorchDistributed(unittest.TestCase):
     def test_training_equals_one_process_with_the_whole_batch(self):
         for n in (2, 4):
             ranks.run(self, n, __file__, "trains")
+
+    def test_what_programs_use_besides_collectives(self):
+        for n in (1, 2, 3):
+            ranks.run(self, n, __file__, "contract")
+
+    def test_hooks_of_ddp_and_divided_optimizers(self):
+        ranks.run(self, 2, __file__, "hooks")
 
     def test_ranks_with_less_data_join(self):
         ranks.run(self, 3, __file__, "uneven")

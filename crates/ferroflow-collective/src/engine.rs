@@ -131,7 +131,9 @@ impl Engine {
             (options.shutdown_timeout, control_weak(&control), events.clone());
         let counted = options.metrics.clone().filter(|metrics| metrics.is_counting());
         let phases = counted.map(|metrics| RankPhases::new(metrics, size));
-        let runner = Runner::new(group, control, events, timeline, phases, shutdown_timeout);
+        let counts = options.mean_counts_joined;
+        let runner =
+            Runner::new(group, control, events, timeline, phases, shutdown_timeout, counts);
         let runs = mailbox.clone();
         let thread = spawn("ff-collective", move || runner.work(&runs)).inspect_err(|e| {
             failing(e.clone());
@@ -323,7 +325,7 @@ impl Engine {
 
     /// Declares that this rank has no more data. Until all ranks have joined, it takes part in the
     /// collectives of the other ranks without contributing values. A mean is then the mean over the
-    /// ranks that have data.
+    /// ranks that have data, unless [`EngineOptions::mean_counts_joined`] is set.
     pub fn join(&self) -> Result<JoinHandle> {
         let (sender, receiver) = channel();
         let mut state = self.mailbox.state.lock();

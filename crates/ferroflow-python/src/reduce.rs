@@ -4,6 +4,7 @@
 //! ordered collectives and messages of a torch process group. Both work in the memory of the
 //! caller's arrays and release the GIL while they wait.
 
+mod completions;
 mod exception;
 mod group;
 mod handle;

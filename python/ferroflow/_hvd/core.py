@@ -34,6 +34,9 @@ _JOB_IS_DONE = "the job is done"
 class ProcessSet:
     """A set of ranks with collectives of its own. `add_process_set` makes it known to the job."""
 
+    # There is no MPI.
+    mpi_comm = None
+
     def __init__(self, ranks_or_comm):
         try:
             self.ranks = sorted({int(r) for r in ranks_or_comm})
@@ -160,6 +163,15 @@ def reconnect():
     """Elastic jobs: connects to the ranks of the next epoch."""
     _reduce.reconnect()
     _connected()
+
+
+def restart():
+    """Connects again: an elastic job to the ranks of the next epoch, another job to the same ranks."""
+    if is_elastic():
+        reconnect()
+    else:
+        shutdown()
+        init()
 
 
 _hooked = False

@@ -10,7 +10,9 @@ from .errors import HorovodInternalError, HostsUpdatedInterrupt
 class State:
     """What a training commits, restores and synchronizes. See `run`."""
 
-    def __init__(self, bcast_object=None, get_rank=None, **kwargs):
+    def __init__(self, bcast_object=None, get_rank=None):
+        self._bcast_object = bcast_object or _broadcast_state
+        self._rank = get_rank or core.rank
         self._reset_callbacks = []
 
     def register_reset_callbacks(self, callbacks):
@@ -52,12 +54,18 @@ class State:
         """After the ranks have changed, before the state is synchronized."""
 
 
-class ObjectState(State):
-    """A state of plain values, which are attributes. `bcast_object` sends a pickled object."""
+def _broadcast_state(obj):
+    """The object of rank 0."""
+    from . import arrays
+    return arrays.broadcast_object(obj, 0, "elastic.state")
 
-    def __init__(self, bcast_object, get_rank=None, **kwargs):
-        super().__init__()
-        object.__setattr__(self, "_bcast_object", bcast_object)
+
+class ObjectState(State):
+    """A state of plain values, which are attributes. `bcast_object(obj)` returns the object of
+    rank 0."""
+
+    def __init__(self, bcast_object=None, get_rank=None, **kwargs):
+        super().__init__(bcast_object, get_rank)
         self._saved_state = dict(kwargs)
         for name, value in kwargs.items():
             object.__setattr__(self, name, value)
@@ -73,20 +81,21 @@ class ObjectState(State):
     def sync(self):
         if self._saved_state:
             self.save()
-            self._saved_state = self._bcast_object(self._saved_state, 0, "elastic.state")
+            self._saved_state = self._bcast_object(self._saved_state)
             self.restore()
 
 
-def runner(*lost):
+def runner(*lost, restart=core.restart):
     """The function `run` of a framework that raises exceptions of the classes `lost` when a rank is
-    lost."""
+    lost. `restart` connects the ranks again."""
     lost += (HorovodInternalError,)
 
     def run(func):
         """Makes `func(state, ...)` elastic.
 
         Before each call all ranks have the state of rank 0. When a rank is lost, the state of the
-        last commit is restored on the others, which reconnect and call `func` again.
+        last commit is restored on the others, which reconnect and call `func` again. If the job
+        is not elastic, that is an error.
         """
         @functools.wraps(func)
         def wrapper(state, *args, **kwargs):
@@ -94,7 +103,7 @@ def runner(*lost):
             while True:
                 try:
                     if changed:
-                        core.reconnect()
+                        restart()
                         state.on_reset()
                     if not skip_sync:
                         state.sync()
@@ -103,7 +112,10 @@ def runner(*lost):
                 except HostsUpdatedInterrupt as e:
                     changed, skip_sync = True, e.skip_sync
                 except Exception as e:
-                    if not core.is_elastic() or not isinstance(e, lost) and core.failure() is None:
+                    if not isinstance(e, lost) and core.failure() is None:
+                        raise
+                    # Other ranks of a job that is not elastic do not come back.
+                    if not core.is_elastic() and core.is_initialized() and core.size() > 1:
                         raise
                     state.restore()
                     changed, skip_sync = True, False
@@ -116,5 +128,8 @@ run = runner()
 
 
 def run_fn(func, reset=None):
-    """The same as `run`. `reset` is for compatibility: the ranks reconnect by themselves."""
-    return run(func)
+    """The same as `run`. A job that is not elastic calls `reset` to connect its ranks again; the ranks
+    of an elastic job reconnect by themselves."""
+    if reset is None or core.is_elastic():
+        return run(func)
+    return runner(restart=reset)(func)

@@ -1,8 +1,7 @@
 """Elastic training with sessions of `ferroflow.compat.v1`."""
 
 import ferroflow.compat.v1 as tf
-from ferroflow._hvd import arrays
-from ferroflow._hvd.elastic import ObjectState, State, runner  # noqa: F401
+from ferroflow._hvd.elastic import ObjectState, State, run_fn, runner  # noqa: F401
 from ferroflow._hvd.v1 import SessionVariables
 
 run = runner(tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError,
@@ -20,8 +19,7 @@ class TensorFlowState(ObjectState):
         variables = tf.global_variables() if variables is None else variables
         self._session_variables = SessionVariables(variables, session)
         self.variables = self._session_variables.variables
-        super().__init__(lambda obj, root, name: arrays.broadcast_object(obj, root, name),
-                         **kwargs)
+        super().__init__(**kwargs)
         self._values = self._session_variables.values()
 
     def save(self):

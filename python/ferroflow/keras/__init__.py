@@ -51,29 +51,44 @@ def PartialDistributedOptimizer(optimizer, name=None, device_dense="", device_sp
 
 
 def _values(value):
-    return np.asarray(value)
+    """The value as an array. TensorFlow makes Python's floats float32."""
+    if backend() != "tensorflow" or hasattr(value, "__array__"):
+        return np.asarray(value)
+    import tensorflow as tf
+    return tf.make_ndarray(tf.make_tensor_proto(value))
+
+
+def _result(array):
+    """What a collective returns: a tensor if TensorFlow runs eagerly, as Horovod does, or an
+    array."""
+    if backend() != "tensorflow":
+        return array
+    import tensorflow as tf
+    return tf.constant(array) if tf.executing_eagerly() else array
 
 
 def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None,
               compression=Compression.none, process_set=global_process_set):
-    """Reduces a value over all ranks, and returns it as a numpy array."""
-    return arrays.allreduce(_values(value), average, name, op, prescale_factor, postscale_factor,
-                            process_set)
+    """Reduces a value over all ranks. Returns a tensor in eager TensorFlow, or a numpy array."""
+    return _result(arrays.allreduce(_values(value), average, name, op, prescale_factor,
+                                    postscale_factor, process_set))
 
 
 def allgather(value, name=None, process_set=global_process_set):
-    """Concatenates the values of all ranks, as a numpy array."""
-    return arrays.allgather(_values(value), name, process_set)
+    """Concatenates the values of all ranks. Returns a tensor in eager TensorFlow, or a numpy array."""
+    return _result(arrays.allgather(_values(value), name, process_set))
 
 
 def broadcast(value, root_rank, name=None, process_set=global_process_set):
-    """Returns the value of rank `root_rank` on all ranks, as a numpy array."""
-    return arrays.broadcast(_values(value), root_rank, name, process_set)
+    """The value of rank `root_rank`, on all ranks. Returns a tensor in eager TensorFlow, or a numpy
+    array."""
+    return _result(arrays.broadcast(_values(value), root_rank, name, process_set))
 
 
 def reducescatter(value, name=None, op=core.Average, process_set=global_process_set):
-    """Reduces a value and returns this rank's share of the rows, as a numpy array."""
-    return arrays.reducescatter(_values(value), name, op, process_set=process_set)
+    """Reduces a value and returns this rank's share of the rows. Returns a tensor in eager TensorFlow,
+    or a numpy array."""
+    return _result(arrays.reducescatter(_values(value), name, op, process_set=process_set))
 
 
 def broadcast_global_variables(root_rank):

@@ -1,7 +1,7 @@
 """Elastic training of Keras models."""
 
 from ferroflow._hvd import arrays
-from ferroflow._hvd.elastic import ObjectState, State  # noqa: F401
+from ferroflow._hvd.elastic import ObjectState, State, run_fn  # noqa: F401
 
 from .framework import (
     backend, build_optimizer, keras, optimizer_variables, read_state, to_numpy)
@@ -20,7 +20,7 @@ class KerasState(ObjectState):
             raise ValueError("the model must be built first: call model.build(input_shape)")
         self.model = model
         self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
-        super().__init__(lambda obj, root, name: arrays.broadcast_object(obj, root, name), **kwargs)
+        super().__init__(**kwargs)
         self._values = self._all()
 
     def _variables(self):

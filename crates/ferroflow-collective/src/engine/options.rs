@@ -27,6 +27,9 @@ pub struct EngineOptions {
     /// Give the same bits in every run: nothing is fused or tuned. The group must have a fixed cost
     /// model or algorithm instead of a probed one.
     pub deterministic: bool,
+    /// Divide a mean by the number of all ranks of its set, as Horovod does, even if some of them
+    /// have joined. Otherwise by the number of ranks that have data.
+    pub mean_counts_joined: bool,
     /// The file for a trace of all tensors on this rank.
     pub timeline: Option<PathBuf>,
     /// Counts collectives, waits and steps.
@@ -42,6 +45,7 @@ impl Default for EngineOptions {
             stall_deadline: Duration::from_secs(120),
             shutdown_timeout: Duration::from_secs(10),
             deterministic: false,
+            mean_counts_joined: false,
             timeline: None,
             metrics: None,
         }

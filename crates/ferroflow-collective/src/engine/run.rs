@@ -46,6 +46,8 @@ pub(super) struct Runner {
     phases: Option<RankPhases>,
     /// How long a rank that leaves waits for the others to leave.
     shutdown_timeout: Duration,
+    /// See [`EngineOptions::mean_counts_joined`](super::options::EngineOptions).
+    mean_counts_joined: bool,
 }
 
 impl Runner {
@@ -56,6 +58,7 @@ impl Runner {
         timeline: Option<Timeline>,
         phases: Option<RankPhases>,
         shutdown_timeout: Duration,
+        mean_counts_joined: bool,
     ) -> Runner {
         Runner {
             group,
@@ -70,6 +73,7 @@ impl Runner {
             timeline,
             phases,
             shutdown_timeout,
+            mean_counts_joined,
         }
     }
 
@@ -296,7 +300,9 @@ impl Runner {
                 );
             }
         }
-        let active = members.len() as u32 - joined.min(members.len() as u32);
+        let all = members.len() as u32;
+        // The ranks that a mean is divided by.
+        let active = if self.mean_counts_joined { all } else { all - joined.min(all) };
         let key = (first.set, first.name.clone());
         match first.kind {
             OperationKind::AllReduce => {

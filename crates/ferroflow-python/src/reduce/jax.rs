@@ -4,6 +4,7 @@
 //! and returns at once. A future of XLA completes when all results are there. The structs follow
 //! XLA's C interface, version 0; their sizes say which fields a version of XLA has.
 
+use super::completions::complete;
 use super::world::{operation, world};
 use ferroflow_collective::{Collective, ForeignDone, ForeignTensor};
 use ferroflow_core::{DType, Error, Result, bail, ensure, err};
@@ -215,7 +216,7 @@ unsafe impl Send for Completion {}
 unsafe impl Sync for Completion {}
 
 impl Completion {
-    fn one_done(&self, result: Result<()>) {
+    fn one_done(self: Arc<Self>, result: Result<()>) {
         let mut left = self.left.lock();
         left.0 -= 1;
         if let Err(e) = result {
@@ -226,6 +227,11 @@ impl Completion {
         }
         let failed = left.1.take();
         drop(left);
+        complete(Box::new(move || self.end(failed)));
+    }
+
+    /// Completes the future. XLA runs the rest of the program meanwhile.
+    fn end(&self, failed: Option<Error>) {
         let (extension, future) = (null_mut(), self.future);
         // SAFETY: the future was created by this interface and is completed once.
         unsafe {

@@ -1,5 +1,6 @@
 //! The ranks of this process's job, and collectives on named tensors.
 
+use super::completions::settle;
 use super::exception::raised;
 use super::handle::{HandleSlot, ReduceHandle};
 use super::jax::forget_executions;
@@ -61,6 +62,7 @@ fn init(
 ) -> PyResult<()> {
     let mut config = Config { process_sets, ..Config::from_env() };
     config.deterministic |= deterministic;
+    config.engine.mean_counts_joined = true;
     config.engine.timeline = timeline.or(config.engine.timeline);
     let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::from_secs(1 << 40));
     if let Some((bytes, cycle)) = fusion {
@@ -100,6 +102,7 @@ fn shutdown(py: Python<'_>, finished: bool) {
             Some(elastic) if finished => elastic.finish(),
             _ => job.world.shutdown(),
         }
+        settle();
     });
 }
 
@@ -281,7 +284,12 @@ fn has_newcomers(py: Python<'_>) -> PyResult<bool> {
 fn reconnect(py: Python<'_>) -> PyResult<()> {
     let job = job(py)?;
     let done = detached(py, || match job.elastic.lock().as_mut() {
-        Some(elastic) => elastic.reconnect(),
+        Some(elastic) => {
+            // Fails what is in flight. Programs that still run must not count for the next ranks.
+            job.world.shutdown();
+            settle();
+            elastic.reconnect()
+        }
         None => bail!(
             FailedPrecondition,
             "this job is not elastic: start it with `ferroflow run` and --min-np or --max-np"

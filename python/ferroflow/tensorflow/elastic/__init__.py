@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from ferroflow._hvd.elastic import ObjectState, State, runner  # noqa: F401
+from ferroflow._hvd.elastic import ObjectState, State, run_fn, runner  # noqa: F401
 from ferroflow._hvd.v1 import SessionVariables
 
-from ..functions import broadcast_object, broadcast_variables
+from ..functions import broadcast_variables
 
 run = runner(tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError,
              tf.errors.DeadlineExceededError)
@@ -49,7 +49,7 @@ class TensorFlowState(ObjectState):
         self._held = SessionVariables(variables, session) if session is not None else \
             _EagerVariables(variables)
         self.variables = self._held.variables
-        super().__init__(lambda obj, root, name: broadcast_object(obj, root, name=name), **kwargs)
+        super().__init__(**kwargs)
         self._values = self._held.values()
 
     def save(self):

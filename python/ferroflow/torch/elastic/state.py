@@ -26,7 +26,7 @@ class TorchState(ObjectState):
                 self._handlers[name] = handler
             else:
                 plain[name] = value
-        super().__init__(broadcast_object, **plain)
+        super().__init__(**plain)
         for name, handler in self._handlers.items():
             object.__setattr__(self, name, handler.value)
 

@@ -25,6 +25,28 @@ fn joined_ranks_contribute_no_values() {
     });
 }
 
+#[test]
+fn means_are_divided_by_all_ranks_if_joined_ones_count() {
+    let options = EngineOptions { mean_counts_joined: true, ..EngineOptions::default() };
+    on_engines(3, options, |engine| {
+        if engine.rank() < 2 {
+            let mean = || SubmitOptions::op(ReduceOp::Mean);
+            let one = engine.all_reduce("one", vec![3.0f32; 4], mean()).unwrap();
+            let part = engine.reduce_scatter("part", vec![3i32; 6], mean()).unwrap();
+            let two = (0..2).map(|i| (format!("group {i}"), vec![6.0f32; 2])).collect();
+            let two = engine.grouped_all_reduce(two, &mean()).unwrap();
+            assert_eq!(one.wait().unwrap(), [2.0; 4]);
+            assert_eq!(part.wait().unwrap(), [2; 2]);
+            for each in two {
+                assert_eq!(each.wait().unwrap(), [4.0; 2]);
+            }
+        }
+        engine.join().unwrap().wait().unwrap();
+        let after = engine.all_reduce("after", vec![3.0f32], SubmitOptions::op(ReduceOp::Mean));
+        assert_eq!(after.unwrap().wait().unwrap(), [3.0]);
+    });
+}
+
 /// The reductions of 2 and 4 over two of three ranks, by [`ReduceOp::ALL`].
 const OF_TWO_AND_FOUR: [u8; 5] = [6, 3, 2, 4, 8];
 

@@ -1,0 +1,1 @@
+"""Modules that Horovod has under `horovod.common`, for programs that import them by name."""

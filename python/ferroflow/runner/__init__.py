@@ -1,0 +1,3 @@
+"""`run`, where Horovod has it."""
+
+from ferroflow._hvd.launch import run  # noqa: F401
