@@ -344,10 +344,18 @@ def starts_again():
     from ferroflow.common.exceptions import HorovodInternalError
     hvd.init()
     n = hvd.size()
-    for _ in range(2):
+    for ranks_ in (None, list(range(n))):
         hvd.shutdown()
-        hvd.init()
+        hvd.init(comm=ranks_)
         assert hvd.allreduce(np.ones(2), op=hvd.Sum)[0] == n
+    hvd.shutdown()
+    try:
+        hvd.init(comm=[0, n])
+    except NotImplementedError:
+        assert not hvd.is_initialized()
+    else:
+        raise AssertionError("init() of other ranks")
+    hvd.init()
     state = ObjectState(bcast_object=lambda obj: hvd.broadcast_object(obj), get_rank=hvd.rank,
                         step=0)
     resets, calls = [], []

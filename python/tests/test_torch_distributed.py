@@ -162,12 +162,20 @@ def contract():
         both = [mine.clone(), mine.clone() * 2]
         dist.all_reduce_coalesced(both)
         assert both[0][0] == total and both[1][0] == 2 * total
+    a, b, c = mine.clone(), torch.zeros(4 * n), torch.zeros(4 * n)
     with dist._coalescing_manager(async_ops=True) as manager:
-        a, b = mine.clone(), torch.zeros(4 * n)
         dist.all_reduce(a)
-        dist.all_gather_into_tensor(b, mine)
+        dist.all_reduce(mine.clone())
     manager.wait()
-    assert a[0] == total and b[-1] == n
+    with dist._coalescing_manager():
+        dist.all_gather_into_tensor(b, mine)
+        dist.all_gather_into_tensor(c, mine * 2)
+    assert a[0] == total and b[-1] == n and c[-1] == 2 * n
+    parts = [torch.zeros(4) for _ in range(2)]
+    with dist._coalescing_manager():
+        for part in parts:
+            dist.reduce_scatter_tensor(part, mine.repeat(n))
+    assert parts[1][0] == total
     out = torch.zeros(2)
     dist.reduce_scatter_tensor(out, torch.full((2 * n,), float(r + 1)), op=dist.ReduceOp.AVG)
     assert torch.allclose(out, torch.full((2,), total / n))
@@ -206,7 +214,18 @@ def contract():
     assert functional.all_to_all_single(
         torch.full((n,), float(r)), None, None, group).tolist() == [float(q) for q in range(n)]
 
+    # Sparse tensors, of which each rank has another number of values.
+    at = [list(range(r + 1))]
+    sparse = torch.sparse_coo_tensor(at, torch.ones(r + 1), (n,), check_invariants=True)
+    dist.all_reduce(sparse)
+    assert sparse.to_dense().tolist() == [float(n - q) for q in range(n)]
+
     # Groups of groups.
+    if hasattr(dist, "split_group"):
+        own = dist.split_group(split_ranks=[[q] for q in range(n)])
+        x = mine.clone()
+        dist.all_reduce(x, group=own)
+        assert x[0] == r + 1 and dist.get_world_size(own) == 1
     half, subgroups_ = dist.new_subgroups(group_size=1)
     x = mine.clone()
     dist.all_reduce(x, group=half)
@@ -285,6 +304,11 @@ def hooks():
         assert (p - q).abs().max() < 1e-5
     divided.consolidate_state_dict(0)
     assert r or divided.state_dict()["state"]
+    # Sparse gradients.
+    table = torch.nn.Embedding(4, 2, sparse=True)
+    model_of_table = DistributedDataParallel(table)
+    model_of_table(torch.tensor([r])).sum().backward()
+    assert torch.allclose(table.weight.grad.to_dense()[:n], torch.tensor(1.0 / n))
     # Accumulates without communication, then with it.
     model.zero_grad(), reference.zero_grad()
     with model.no_sync():

@@ -31,6 +31,10 @@ DTYPE_NUMBERS = {
 _JOB_IS_DONE = "the job is done"
 
 
+_NO_COMM = ("init(comm=...) takes a list of all ranks only: start the job with the ranks that it needs, "
+            "or use process sets")
+
+
 class ProcessSet:
     """A set of ranks with collectives of its own. `add_process_set` makes it known to the job."""
 
@@ -113,11 +117,8 @@ def init(comm=None, process_sets=None):
     """
     if is_initialized():
         return
-    if comm is not None and not (isinstance(comm, (list, tuple)) and not comm):
-        raise NotImplementedError(
-            "init(comm=...) is not supported: start the job with the ranks that it needs, "
-            "or use process sets"
-        )
+    if comm is not None and not isinstance(comm, (list, tuple)):
+        raise NotImplementedError(_NO_COMM)
     sets = [] if process_sets in (None, "dynamic") else list(process_sets)
     sets = [s if isinstance(s, ProcessSet) else ProcessSet(s) for s in sets]
     try:
@@ -129,6 +130,9 @@ def init(comm=None, process_sets=None):
         print("ferroflow: the job is done; this process ends without work", file=sys.stderr)
         raise SystemExit(0) from None
     _connected()
+    if comm and sorted(comm) != global_process_set.ranks:
+        shutdown()
+        raise NotImplementedError(_NO_COMM)
     for number, process_set in enumerate(sets, 1):
         process_set.process_set_id = number
         _Job.sets[number] = process_set

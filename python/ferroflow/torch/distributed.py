@@ -91,22 +91,34 @@ _groups = []
 
 def _wait_for(store, key, timeout):
     """The text of a key. An error if a rank of another group is lost meanwhile."""
-    end = time.monotonic() + timeout
-    while True:
-        try:
-            store.wait([key], timedelta(seconds=1))
-            return store.get(key).decode()
-        except RuntimeError:
-            for group in _groups:
-                cause = group._group.failure()
-                if cause:
-                    raise RuntimeError(cause) from None
-            if time.monotonic() >= end:
-                raise RuntimeError(
-                    f"rank 0 of the group did not call init_process_group or new_group within "
-                    f"{timeout:.0f} s") from None
+    end, pause = time.monotonic() + timeout, 0.001
+    # store.wait() would print a warning whenever its time is up.
+    while not store.check([key]):
+        for group in _groups:
+            cause = group._group.failure()
+            if cause:
+                raise RuntimeError(cause)
+        if time.monotonic() >= end:
+            raise RuntimeError(f"rank 0 of the group did not call init_process_group or new_group "
+                               f"within {timeout:.0f} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return store.get(key).decode()
 
 
+def _without(*names):
+    """A class decorator: what the backend does not support. torch's own answers of a Python backend
+    ask it again, without end."""
+    def decorate(cls):
+        for name in names:
+            if isinstance(getattr(c10d.Backend, name, None), property):
+                setattr(cls, name, property(lambda self: False))
+        return cls
+    return decorate
+
+
+@_without("supports_shrinking", "supports_reconfigure", "supports_window", "supports_abort_hooks",
+          "supports_completion_hooks", "_supports_time_estimate")
 class ProcessGroupFerroflow(c10d.Backend):
     """The ranks of a torch process group, connected by Ferroflow's collectives."""
 
@@ -122,13 +134,16 @@ class ProcessGroupFerroflow(c10d.Backend):
             bind = "127.0.0.1"
         messages = _reduce.GroupListener(bind)
         host = _own_host()
-        store.set(f"ferroflow/messages/{rank}", _joined(host, messages.port))
+        # A group that is made again after its destruction may find the keys of the first one.
+        times = (store.add("ferroflow/times", 1) - 1) // size
+        self._keys = f"ferroflow/{times}"
+        store.set(f"{self._keys}/messages/{rank}", _joined(host, messages.port))
         listener = None
         if rank == 0:
             listener = _reduce.GroupListener(bind)
             token = os.urandom(16).hex()
-            store.set("ferroflow/rank0", f"{_joined(host, listener.port)} {token}")
-        address, token = _wait_for(store, "ferroflow/rank0", self._timeout).split(" ")
+            store.set(f"{self._keys}/rank0", f"{_joined(host, listener.port)} {token}")
+        address, token = _wait_for(store, f"{self._keys}/rank0", self._timeout).split(" ")
         self._group = _reduce.OrderedGroup.connect(
             rank, size, address, token, self._timeout, self._timeout, listener, messages,
             [g._group for g in _groups])
@@ -146,6 +161,21 @@ class ProcessGroupFerroflow(c10d.Backend):
     @property
     def supports_coalescing(self):
         return True
+
+    @property
+    def supports_splitting(self):
+        return True
+
+    @property
+    def options(self):
+        return c10d.Backend.Options("ferroflow", timedelta(seconds=self._timeout))
+
+    def split(self, store, ranks, opts=None):
+        """The group of some ranks of this one. None on the other ranks."""
+        if self._own_rank not in ranks:
+            return None
+        timeout = getattr(opts, "_timeout", None) or timedelta(seconds=self._timeout)
+        return ProcessGroupFerroflow(store, list(ranks).index(self._own_rank), len(ranks), timeout)
 
     def _get_sequence_number_for_group(self):
         return self._sequence
@@ -238,6 +268,8 @@ class ProcessGroupFerroflow(c10d.Backend):
         name = _reduce_name(opts.reduceOp) if opts is not None else "SUM"
         if name in _BITS:
             return self._allreduce_bits(tensors, _BITS[name], name)
+        if tensors[0].is_sparse:
+            return self._allreduce_sparse(tensors, name)
         tensor, op = tensors[0], _OPS.get(name)
         if len(tensors) == 1 and op is not None and tensor.dtype in _PLAIN and tensor.is_cpu and \
                 tensor.layout is torch.strided and tensor.is_contiguous():
@@ -270,6 +302,34 @@ class ProcessGroupFerroflow(c10d.Backend):
                     value = combine(value, other)
                 tensor.detach().copy_(value)
         return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish, self._timeout)
+
+    def _allreduce_sparse(self, tensors, name):
+        """All ranks gather indices and values, and add them up."""
+        if len(tensors) != 1 or name not in ("SUM", "AVG"):
+            raise ValueError("the backend ferroflow reduces one sparse tensor at a time, by SUM or "
+                             "AVG")
+        mine = tensors[0].detach().coalesce()
+        # The ranks have different numbers of values, which all must know first.
+        counts = torch.empty(self._own_size, dtype=torch.int64)
+        self.all_gather_single(counts, torch.tensor([mine._nnz()])).wait()
+        parts, works = [], []
+        for rows in (mine.indices().t().contiguous(), mine.values().contiguous()):
+            parts.append([torch.empty((c,) + tuple(rows.shape[1:]), dtype=rows.dtype)
+                          for c in counts.tolist()])
+            works.append(self._gather_uneven(parts[-1], rows))
+
+        def finish():
+            for work in works:
+                work._completed()
+            total = torch.sparse_coo_tensor(torch.cat(parts[0]).t(), torch.cat(parts[1]),
+                                            mine.shape, check_invariants=False).coalesce()
+            # Not detach(): the number of a sparse tensor's values is not shared.
+            with torch.no_grad():
+                tensors[0].copy_(total / self._own_size if name == "AVG" else total)
+        return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish, self._timeout)
+
+    def allreduce_sparse(self, tensors, opts=None):
+        return self.allreduce(tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts=None):
         return self.allreduce(tensors, opts)
@@ -480,7 +540,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         limit = timeout.total_seconds() if isinstance(timeout, timedelta) and \
             timeout.total_seconds() > 0 else self._timeout
         self._monitored = getattr(self, "_monitored", 0) + 1
-        key = f"ferroflow/barrier/{self._monitored}"
+        key = f"{self._keys}/barrier/{self._monitored}"
         self._store.set(f"{key}/{self._own_rank}", "here")
         if self._own_rank == 0:
             missing = self._missing(key, limit, wait_all_ranks)
@@ -519,7 +579,7 @@ class ProcessGroupFerroflow(c10d.Backend):
 
     def _address(self, rank):
         if rank not in self._addresses:
-            self._addresses[rank] = self._store.get(f"ferroflow/messages/{rank}").decode()
+            self._addresses[rank] = self._store.get(f"{self._keys}/messages/{rank}").decode()
         return self._addresses[rank]
 
     def send(self, tensors, dst, tag=0):
