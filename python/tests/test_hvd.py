@@ -325,9 +325,9 @@ class Hvd(unittest.TestCase):
         self.assertEqual(util.split_list([1, 2, 3, 4, 5], 2), [[1, 2, 3], [4, 5]])
         self.assertEqual([n for n in range(9) if util.num_rank_is_power_2(n)], [1, 2, 4, 8])
         self.assertFalse(util.gloo_built(verbose=True) or util.gpu_available("torch"))
-        with util.env(FERROFLOW_TEST_VARIABLE="1"):
-            self.assertEqual(os.environ["FERROFLOW_TEST_VARIABLE"], "1")
-        self.assertNotIn("FERROFLOW_TEST_VARIABLE", os.environ)
+        with util.env(TEST_OF_ENV="1"):
+            self.assertEqual(os.environ["TEST_OF_ENV"], "1")
+        self.assertNotIn("TEST_OF_ENV", os.environ)
 
     def test_a_timeline_names_the_tensors(self):
         with tempfile.TemporaryDirectory() as folder:

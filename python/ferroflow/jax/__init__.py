@@ -18,9 +18,12 @@ from ferroflow._ferroflow import reduce as _reduce
 from ferroflow._hvd import arrays, core
 from ferroflow._hvd.arrays import allgather_object, broadcast_object  # noqa: F401
 from ferroflow._hvd.core import (  # noqa: F401
-    Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, barrier, cross_rank,
-    cross_size, global_process_set, init, is_homogeneous, is_initialized, join, local_rank,
-    local_size, rank, remove_process_set, shutdown, size, start_timeline, stop_timeline)
+    Adasum, Average, Max, Min, ProcessSet, Product, Sum, add_process_set, barrier, ccl_built,
+    cross_rank, cross_size, cuda_built, ddl_built, get_process_set_ids_and_ranks,
+    global_process_set, gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, join,
+    local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built,
+    process_set_included, rank, remove_process_set, rocm_built, shutdown, size, start_timeline,
+    stop_timeline)
 from ferroflow._hvd.errors import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401
 
 from . import elastic  # noqa: F401
@@ -138,6 +141,12 @@ def allgather(tensor, name=None, process_set=global_process_set):
     return _by_rows(lambda t: _allgather(t, name, process_set), tensor)
 
 
+def grouped_allgather(tensors, name=None, process_set=global_process_set):
+    """Gathers several arrays."""
+    return [allgather(t, f"{name}.{i}" if name else None, process_set)
+            for i, t in enumerate(tensors)]
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
 def _reducescatter(tensor, name, op, process_set):
     n, me = _set_size(process_set), process_set.rank()
@@ -172,6 +181,13 @@ def reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale_
     name, op = core.name_of("jax.reducescatter", name, process_set), core.reduce_op(op)
     reduced = _by_rows(lambda t: _reducescatter(t, name, op, process_set), tensor)
     return _scaled(reduced, postscale_factor)
+
+
+def grouped_reducescatter(tensors, name=None, op=Average, prescale_factor=1.0,
+                          postscale_factor=1.0, process_set=global_process_set):
+    """Reduces several arrays and returns this rank's shares of the rows."""
+    return [reducescatter(t, f"{name}.{i}" if name else None, op, prescale_factor,
+                          postscale_factor, process_set) for i, t in enumerate(tensors)]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
