@@ -212,6 +212,21 @@ def mistakes():
             assert "ranks [1]" in str(e), e
         else:
             raise AssertionError("no error")
+    # A rank outside of a process set, and a process set that does not exist.
+    some = hvd.add_process_set([0, 2])
+    try:
+        assert hvd.allreduce(tf.ones(2), op=hvd.Sum, process_set=some)[0] == 2
+        assert hvd.rank() != 1
+    except tf.errors.InvalidArgumentError as e:
+        assert hvd.rank() == 1 and "rank 1 is not in process set 1" in str(e), e
+    hvd.remove_process_set(some)
+    some.process_set_id = 7
+    try:
+        hvd.allreduce(tf.ones(2), process_set=some)
+    except ValueError as e:
+        assert "no process set 7" in str(e), e
+    else:
+        raise AssertionError("no error")
     try:
         tf.function(hvd.allreduce, jit_compile=True)(tf.ones(2))
     except Exception as e:
@@ -241,6 +256,12 @@ def waits_in_order():
             got = session.run(asked)
             for values in got:
                 assert values.sum() == sum(range(n)) * (len(values) // n), values
+            # Gradients of one collective may be computed several times at once.
+            x = tf.ones(3)
+            total = hvd.allreduce(x, op=hvd.Sum)
+            gathered = hvd.allgather(x)
+            gradients = [tf.gradients(y * i, x)[0] for i in (1.0, 2.0) for y in (total, gathered)]
+            assert [g[0] for g in session.run(gradients)] == [n, 1, 2 * n, 2]
             # What does not need the feed runs without it.
             assert session.run(after)[0] == n
             assert session.run(of_feed, {fed: [1.0, 2.0]})[1] == 2 * n

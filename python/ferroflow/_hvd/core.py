@@ -351,8 +351,10 @@ def process_set_included(process_set_id=0):
 def set_number(process_set):
     """The number of a process set. An error if it is not registered."""
     number = process_set.process_set_id
-    if number is None:
+    if number not in _Job.sets:
         process_set._check()
+        _place()
+        raise ValueError(f"there is no process set {number}")
     return number
 
 

@@ -112,6 +112,14 @@ def _tensor_name(kind, tensor, name, process_set):
     return core.name_of(kind, None, process_set)
 
 
+def _gradient_name(name):
+    """The name of a gradient. A graph may have several gradients of one op, which run at once."""
+    name = f"{name}.gradient"
+    if context.executing_eagerly():
+        return name
+    return ops.get_default_graph().unique_name(name, mark_as_used=True)
+
+
 def _as_tensor(value):
     return tf.convert_to_tensor(value)
 
@@ -155,7 +163,7 @@ def _allreduce(tensor, name=None, op=Sum, prescale_factor=1.0, postscale_factor=
         [result] = _allreduce_all([x], [name], op, prescale_factor, postscale_factor, process_set)
 
         def grad(dy):
-            return _allreduce(dy, f"{name}.gradient", op, prescale_factor, postscale_factor,
+            return _allreduce(dy, _gradient_name(name), op, prescale_factor, postscale_factor,
                               process_set)
         return result, grad
 
@@ -175,7 +183,7 @@ def _grouped_allreduce(tensors, name=None, op=Sum, prescale_factor=1.0, postscal
                                  process_set, together=True)
 
         def grad(*dys):
-            return _grouped_allreduce(dys, f"{name}.gradient", op, prescale_factor,
+            return _grouped_allreduce(dys, _gradient_name(name), op, prescale_factor,
                                       postscale_factor, process_set)
         return results, grad
 
@@ -202,7 +210,7 @@ def allgather(tensor, name=None, ignore_name_scope=False, process_set=global_pro
         result = _rows(result, x)
 
         def grad(dy):
-            return _own_rows(dy, counts, x, f"{name}.gradient", process_set)
+            return _own_rows(dy, counts, x, _gradient_name(name), process_set)
         return result, grad
 
     return gather(tensor)
@@ -230,7 +238,7 @@ def grouped_allgather(tensors, name=None, ignore_name_scope=False,
         counts = tf.reshape(counts, [len(xs), -1])
 
         def grad(*dys):
-            return [_own_rows(dy, counts[i], x, f"{name}.gradient.{i}", process_set)
+            return [_own_rows(dy, counts[i], x, _gradient_name(f"{name}.{i}"), process_set)
                     for i, (dy, x) in enumerate(zip(dys, xs))]
         return results, grad
 
@@ -250,7 +258,7 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
         result = _restored_shape(result, x)
 
         def grad(dy):
-            mean = _allreduce(dy, f"{name}.gradient", Average, process_set=process_set)
+            mean = _allreduce(dy, _gradient_name(name), Average, process_set=process_set)
             return mean if core.rank() == root_rank else tf.zeros_like(mean)
         return result, grad
 
@@ -310,7 +318,7 @@ def alltoall(tensor, splits=None, name=None, ignore_name_scope=False,
         result, received = exchange(x, given)
 
         def grad(dy, _=None):
-            back, _ = alltoall(dy, splits=received, name=f"{name}.gradient",
+            back, _ = alltoall(dy, splits=received, name=_gradient_name(name),
                                process_set=process_set)
             return back
         return (result, received), grad
@@ -355,7 +363,7 @@ def _reducescatter(tensor, name=None, op=Average, prescale_factor=1.0, postscale
 
         def grad(dy):
             factor = _scatter_factor(op, process_set) * prescale_factor * postscale_factor
-            return allgather(dy * tf.cast(factor, dy.dtype), f"{name}.gradient",
+            return allgather(dy * tf.cast(factor, dy.dtype), _gradient_name(name),
                              process_set=process_set)
         return _rows(result, x), grad
 
@@ -375,7 +383,7 @@ def _grouped_reducescatter(tensors, name=None, op=Average, prescale_factor=1.0,
 
         def grad(*dys):
             factor = _scatter_factor(op, process_set) * prescale_factor * postscale_factor
-            return [allgather(dy * tf.cast(factor, dy.dtype), f"{name}.gradient.{i}",
+            return [allgather(dy * tf.cast(factor, dy.dtype), _gradient_name(f"{name}.{i}"),
                               process_set=process_set) for i, dy in enumerate(dys)]
         return [_rows(r, x) for r, x in zip(results, xs)], grad
 

@@ -458,6 +458,12 @@ unsafe extern "C" fn compute_submit(kernel: Ptr, context: Ptr) {
 
 fn submit(context: &Context, attributes: &SubmitAttributes) -> Result<()> {
     let world = world()?;
+    let (rank, set) = (world.rank(), attributes.process_set);
+    ensure!(
+        set == 0 || world.process_set(set)?.includes(rank),
+        InvalidArgument,
+        "rank {rank} is not in process set {set}"
+    );
     // SAFETY: the context is valid during the call.
     let count = unsafe { (tf().TF_NumInputs)(context.0) } - 1;
     let splits = context.input(count)?;
