@@ -259,9 +259,11 @@ def waits_in_order():
             # Gradients of one collective may be computed several times at once.
             x = tf.ones(3)
             total = hvd.allreduce(x, op=hvd.Sum)
-            gathered = hvd.allgather(x)
-            gradients = [tf.gradients(y * i, x)[0] for i in (1.0, 2.0) for y in (total, gathered)]
-            assert [g[0] for g in session.run(gradients)] == [n, 1, 2 * n, 2]
+            gathered, sent = hvd.allgather(x), hvd.broadcast(x, 0)
+            gradients = [tf.gradients(y * i, x)[0] for i in (1.0, 2.0)
+                         for y in (total, gathered, sent)]
+            mine = float(r == 0)
+            assert [g[0] for g in session.run(gradients)] == [n, 1, mine, 2 * n, 2, 2 * mine]
             # What does not need the feed runs without it.
             assert session.run(after)[0] == n
             assert session.run(of_feed, {fed: [1.0, 2.0]})[1] == 2 * n

@@ -259,7 +259,11 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
 
         def grad(dy):
             mean = _allreduce(dy, _gradient_name(name), Average, process_set=process_set)
-            return mean if core.rank() == root_rank else tf.zeros_like(mean)
+            if core.rank() == root_rank:
+                return mean
+            # A session must run the reduction on all ranks, also where its result is not used.
+            with tf.control_dependencies([mean]):
+                return tf.identity(tf.zeros_like(mean))
         return result, grad
 
     return send(tensor)
