@@ -31,8 +31,8 @@ DTYPE_NUMBERS = {
 _JOB_IS_DONE = "the job is done"
 
 
-_NO_COMM = ("init(comm=...) takes a list of all ranks only: start the job with the ranks that it needs, "
-            "or use process sets")
+_NO_COMM = ("init(comm=...) takes a list of all ranks only: start the job with the ranks that it "
+            "needs, or use process sets")
 
 
 class ProcessSet:
@@ -170,7 +170,7 @@ def reconnect():
 
 
 def restart():
-    """Connects again: an elastic job to the ranks of the next epoch, another job to the same ranks."""
+    """Connects again: an elastic job to the ranks of the next epoch, another to the same ranks."""
     if is_elastic():
         reconnect()
     else:

@@ -128,8 +128,8 @@ run = runner()
 
 
 def run_fn(func, reset=None):
-    """The same as `run`. A job that is not elastic calls `reset` to connect its ranks again; the ranks
-    of an elastic job reconnect by themselves."""
+    """The same as `run`. A job that is not elastic calls `reset` to connect its ranks again; the
+    ranks of an elastic job reconnect by themselves."""
     if reset is None or core.is_elastic():
         return run(func)
     return runner(restart=reset)(func)

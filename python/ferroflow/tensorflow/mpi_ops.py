@@ -70,8 +70,8 @@ def _submit(tensors, kind, name, op=core.Sum, root=0, process_set=global_process
             attrs = ("T", [t.dtype.as_datatype_enum for t in tensors], "kind", kind, "op", op,
                      "root", root, "process_set", number, "tensor_name", name.encode(),
                      "prescale", prescale, "postscale", postscale)
-            return execute.execute(b"FerroflowSubmit", 1, list(tensors) + [splits], attrs,
-                                   ctx)[0]
+            return execute.execute(b"FerroflowSubmit", 1 + len(tensors),
+                                   list(tensors) + [splits], attrs, ctx)[0]
         _, _, made, _ = op_def_library._apply_op_helper(
             "FerroflowSubmit", tensors=list(tensors), splits=splits, kind=kind, op=op, root=root,
             process_set=number, tensor_name=name, prescale=prescale, postscale=postscale,

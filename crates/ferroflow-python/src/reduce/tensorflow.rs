@@ -1,7 +1,8 @@
 //! Collectives as ops of TensorFlow, registered through its C interface.
 //!
-//! `FerroflowSubmit` copies tensors and submits them. It returns a number at once.
-//! `FerroflowWait` waits for the results of such numbers. Nothing is compiled against TensorFlow:
+//! `FerroflowSubmit` submits tensors and returns a number at once. It takes over the memory of
+//! tensors that nothing else uses, and copies the others. `FerroflowWait` waits for the results of
+//! such numbers. Nothing is compiled against TensorFlow:
 //! Python passes the addresses of the functions of the library that it has loaded.
 
 use super::handle::HandleSlot;
@@ -80,6 +81,9 @@ functions! {
     TF_NumOutputs: fn(Ptr) -> c_int;
     TF_GetInput: fn(Ptr, c_int, *mut Ptr, Ptr);
     TF_SetOutput: fn(Ptr, c_int, Ptr, Ptr);
+    TF_ForwardInputOrAllocateOutput: fn(
+        Ptr, *const c_int, c_int, c_int, *const i64, c_int, *mut c_int, Ptr
+    ) -> Ptr;
     TF_AllocateTensor: fn(c_int, *const i64, c_int, usize) -> Ptr;
     TF_DeleteTensor: fn(Ptr);
     TF_TensorType: fn(Ptr) -> c_int;
@@ -134,7 +138,9 @@ fn register_ops() -> Result<()> {
         c"postscale: float = 1.0",
     ];
     let inputs = [c"tensors: T", c"splits: int32"];
-    define(SUBMIT, &attrs, &inputs, &[c"handle: int64"], create_submit, compute_submit)?;
+    // No op reads the second output: an output is how a kernel gets the memory of an input.
+    let outputs = [c"handle: int64", c"memory: T"];
+    define(SUBMIT, &attrs, &inputs, &outputs, create_submit, compute_submit)?;
     define(
         WAIT,
         &[c"N: int >= 1", c"T: list(type)"],
@@ -265,8 +271,8 @@ impl TfTensor {
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`. The tensor was allocated here, so it is the only owner of its
-        // data.
+        // SAFETY: as in `bytes`. The tensor was allocated here or taken over by `own_input`, so it
+        // is the only user of its data.
         unsafe {
             let (data, len) = ((tf().TF_TensorData)(self.0), (tf().TF_TensorByteSize)(self.0));
             if len == 0 { &mut [] } else { std::slice::from_raw_parts_mut(data.cast(), len) }
@@ -412,6 +418,32 @@ impl Context {
         Ok(TfTensor(tensor))
     }
 
+    /// A tensor with the values of an input, whose memory nothing else uses. It is the input's own
+    /// memory if the input was its only user.
+    fn own_input(&self, index: c_int, output: c_int, dims: &[i64]) -> Result<TfTensor> {
+        let (mut forwarded, status) = (-1, Status::new());
+        // SAFETY: the context is valid during the call. The arrays have the given lengths.
+        let own = unsafe {
+            (tf().TF_ForwardInputOrAllocateOutput)(
+                self.0,
+                &raw const index,
+                1,
+                output,
+                dims.as_ptr(),
+                dims.len() as c_int,
+                &raw mut forwarded,
+                status.0,
+            )
+        };
+        status.check()?;
+        ensure!(!own.is_null(), ResourceExhausted, "no memory for a tensor of shape {dims:?}");
+        let mut own = TfTensor(own);
+        if forwarded != index {
+            own.bytes_mut().copy_from_slice(self.input(index)?.bytes());
+        }
+        Ok(own)
+    }
+
     fn set_output(&self, index: c_int, tensor: &TfTensor) -> Result<()> {
         let status = Status::new();
         // SAFETY: as above. TensorFlow shares the tensor's data.
@@ -499,15 +531,15 @@ fn submit(context: &Context, attributes: &SubmitAttributes) -> Result<()> {
                 ));
             }
         }
-        let bytes = input.bytes();
-        let mut copy = TfTensor::allocate(input.dtype(), &dims, bytes.len())?;
-        copy.bytes_mut().copy_from_slice(bytes);
+        // With this reference, the input would have a second user.
+        drop(input);
+        let mut own = context.own_input(i, i + 1, &dims)?;
         if attributes.prescale != 1.0 {
-            scale(dtype, copy.bytes_mut(), attributes.prescale)?;
+            scale(dtype, own.bytes_mut(), attributes.prescale)?;
         }
-        let data = copy.bytes_mut().as_mut_ptr();
-        // SAFETY: the copy is the owner of its data, and nothing else uses it.
-        let tensor = unsafe { ForeignTensor::new(data, dtype, shape, Box::new(copy)) }?;
+        let data = own.bytes_mut().as_mut_ptr();
+        // SAFETY: `own` keeps the data, and nothing else uses them.
+        let tensor = unsafe { ForeignTensor::new(data, dtype, shape, Box::new(own)) }?;
         let slot = Arc::new(HandleSlot::default());
         slots.push(slot.clone());
         shapes.push(dims);
