@@ -26,9 +26,6 @@ pub const MPICH: Need = Need { missing: no_mpich };
 /// torchrun, the launcher of PyTorch.
 pub const TORCHRUN: Need = Need { missing: no_torchrun };
 
-/// The library of UCX.
-pub const UCX: Need = Need { missing: no_ucx };
-
 /// Slurm's daemons and commands, and munged, which authenticates them.
 pub const SLURM: Need = Need { missing: no_slurm };
 
@@ -101,11 +98,6 @@ fn no_mpich() -> Option<String> {
 
 fn no_torchrun() -> Option<String> {
     failure("torchrun", Command::new("torchrun").arg("--help"))
-}
-
-fn no_ucx() -> Option<String> {
-    let script = "ldconfig -p | grep -q libucp.so.0 || { echo no libucp.so.0: libucx0 on Debian >&2; exit 1; }";
-    failure("UCX", Command::new("sh").args(["-c", script]))
 }
 
 fn no_slurm() -> Option<String> {

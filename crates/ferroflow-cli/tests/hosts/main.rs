@@ -21,7 +21,7 @@ mod users;
 
 use ferroflow_testing::needs::{
     ANOTHER_USER, HOST_NAME, MOUNTS, MPICH, MPIRUN, NETWORK_NAMESPACES, SLURM, SLURM_PMIX, SSHD,
-    TERMINAL, TORCHRUN, UCX,
+    TERMINAL, TORCHRUN,
 };
 use ferroflow_testing::{trial, trials};
 
@@ -39,11 +39,6 @@ fn main() {
         trial!(
             network::a_session_finds_a_task_at_its_new_address_without_a_failed_step,
             NETWORK_NAMESPACES
-        ),
-        trial!(
-            network::values_go_over_ucx_and_a_killed_task_ends_the_step,
-            NETWORK_NAMESPACES,
-            UCX
         ),
         trial!(network::a_slow_link_is_not_taken_for_a_dead_task, network::SLOW_LINKS),
         trial!(users::another_user_of_this_host_is_not_let_in, ANOTHER_USER),
