@@ -6,8 +6,8 @@ use crate::op_def::{
 };
 use crate::passes::PrecisionClass;
 use crate::{
-    GpuFormula, GpuFuser, GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient, ShapeCtx,
-    Term, signature,
+    GpuFormula, GpuFuser, GpuRows, GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient,
+    ShapeCtx, Term, signature,
 };
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -338,6 +338,13 @@ impl OpBuilder<'_> {
     pub fn gpu_formula(mut self, formula: GpuFormula) -> Self {
         let gpu = self.def.gpu.as_mut().expect("gpu() comes first");
         gpu.formula = Some(formula);
+        self
+    }
+
+    /// Names what the GPU kernel declared before does with rows, so that it can be fused.
+    pub fn gpu_rows(mut self, rows: GpuRows) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() or anywhere() comes first");
+        gpu.rows = Some(rows);
         self
     }
 

@@ -4,7 +4,7 @@ use crate::attr::Attrs;
 use crate::block_kernel::OperandShapes;
 use crate::graph::Node;
 use crate::op_def::{ArgDef, KernelFn, PortType};
-use ferroflow_core::{DType, Gpu, Result, Tensor, err};
+use ferroflow_core::{DType, Gpu, PartialShape, Result, Tensor, err};
 use std::sync::Arc;
 
 /// Type attributes and the dtypes for which there is a GPU kernel.
@@ -26,6 +26,8 @@ pub struct GpuSupport {
     pub host_outputs: Vec<&'static str>,
     /// The formula that its kernel applies to each element, if that is all it does.
     pub formula: Option<GpuFormula>,
+    /// What its kernel does with whole rows, if that can be fused with formulas.
+    pub rows: Option<GpuRows>,
 }
 
 /// An element-wise formula in CUDA C++. Nodes with formulas are fused.
@@ -39,6 +41,41 @@ pub struct GpuFormula {
     pub operands: OperandShapes,
 }
 
+/// A reduction in CUDA C++. `x`, `a` and `b` are of type `Acc`, `count` is an `i64`, `T` is the type
+/// of the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuFold {
+    /// The type of accumulators.
+    pub acc: &'static str,
+    /// The accumulator's first value.
+    pub start: &'static str,
+    /// From an element `x` to an accumulator.
+    pub lift: &'static str,
+    /// Two accumulators `a` and `b` into one.
+    pub join: &'static str,
+    /// From accumulator `a` of `count` elements to the result.
+    pub finish: &'static str,
+}
+
+impl GpuFold {
+    /// The sum.
+    pub const SUM: GpuFold =
+        GpuFold { acc: "SumOf<T>::type", start: "Acc(0)", lift: "x", join: "a + b", finish: "a" };
+}
+
+/// What a kernel does with rows: the elements that differ only in the last coordinate.
+#[derive(Clone, Copy)]
+pub enum GpuRows {
+    /// Reduces the dimensions that input 1 names. `keep_dims` says whether they stay.
+    Fold(GpuFold),
+    /// Reduces all dimensions but the last, for nodes with such attributes.
+    FoldColumns(GpuFold, fn(&Attrs) -> bool),
+    /// Formulas and reductions of the rows of its only input, which is of this type.
+    Steps(fn(DType) -> Vec<FormulaStep>),
+    /// Repeats its input to fill the shape that input 1 names.
+    Broadcast,
+}
+
 /// Formulas of several nodes. The value of the last is the result.
 #[derive(Clone, Debug)]
 pub struct FusedFormulas {
@@ -46,17 +83,58 @@ pub struct FusedFormulas {
     pub inputs: Vec<DType>,
     /// In an order in which they can be computed.
     pub steps: Vec<FormulaStep>,
+    /// The shape over which all of them are computed. Where it is not known, it is that of the
+    /// largest input.
+    pub shape: PartialShape,
+    /// How rows are reduced; `None` if they are not.
+    pub rows: Option<FusedRows>,
+}
+
+/// Rows of fused formulas.
+#[derive(Clone, Debug)]
+pub struct FusedRows {
+    /// The number of elements of a row.
+    pub cols: usize,
+    /// For each input, whether it has one value for a whole row.
+    pub is_same_in_row: Vec<bool>,
+    /// The shape of the result.
+    pub result: RowResult,
+}
+
+/// The result of fused formulas with reductions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowResult {
+    /// A value for each element.
+    Elements,
+    /// A value for each row. The last dimension has length 1.
+    Rows,
+    /// A value for each row, without the last dimension.
+    RowsOnly,
+    /// A value for each column. The last formula is a reduction of all dimensions but the last,
+    /// which have length 1.
+    Columns,
+    /// The same without the reduced dimensions.
+    ColumnsOnly,
 }
 
 /// One formula of several.
 #[derive(Clone, Debug)]
 pub struct FormulaStep {
-    /// The formula.
-    pub formula: String,
+    /// The formula, or the reduction.
+    pub text: FormulaText,
     /// The type of its value.
     pub output: DType,
     /// What it takes as `x`, `y` and so on.
     pub operands: Vec<FormulaOperand>,
+}
+
+/// What a formula computes.
+#[derive(Clone, Debug)]
+pub enum FormulaText {
+    /// A value for each element of the operands.
+    Each(String),
+    /// A value for each row of its one operand; for the last formula perhaps for each column.
+    Fold(GpuFold),
 }
 
 /// An operand of a formula.

@@ -29,8 +29,8 @@ pub use catalog::{Catalog, OpBuilder};
 pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, FunctionLibrary, SYMBOLIC_GRADIENT};
 pub use gpu_support::{
-    FormulaOperand, FormulaStep, FusedFormulas, FusedOnGpu, GpuFormula, GpuFuser, GpuPorts,
-    GpuSupport, GpuTypes,
+    FormulaOperand, FormulaStep, FormulaText, FusedFormulas, FusedOnGpu, FusedRows, GpuFold,
+    GpuFormula, GpuFuser, GpuPorts, GpuRows, GpuSupport, GpuTypes, RowResult,
 };
 pub use gradient::{
     EndpointGradient, EndpointSlices, GradientFn, GradientOptions, GradientScope, OpGradient, Term,

@@ -3,7 +3,9 @@
 
 pub mod copy;
 pub mod elementwise;
+mod formulas;
 pub mod reduce;
+mod row_program;
 pub mod rows;
 pub mod walk;
 

@@ -13,7 +13,7 @@ pub use ferroflow_core::{
     Resources, Result, Shape, StoredVariable, Tensor, Value, Within, bail, bf16, ensure, err, f16,
 };
 pub use ferroflow_graph::{
-    AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GpuFormula,
-    GradientScope, KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
+    AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GpuFold, GpuFormula,
+    GpuRows, GradientScope, KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
 };
 pub use std::sync::Arc;

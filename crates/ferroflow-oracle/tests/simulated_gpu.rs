@@ -193,3 +193,56 @@ fn a_kernel_that_faults_fails_its_step_and_not_the_process() {
     assert!(e.message().contains("illegal address"), "{e}");
     assert_eq!(run(gpu()).expect("a step"), Tensor::vector(&[1.0f32, 9.0]));
 }
+
+/// A value and its gradients, of rows that are normalized, masked and weighted as in a transformer.
+fn rows_with_gradients(
+    device: &str,
+    gpus: Vec<Arc<dyn Gpu>>,
+    width: usize,
+    half: bool,
+) -> Vec<Tensor> {
+    let g = Graph::new();
+    g.set_seed(1);
+    let fetched = g.device(device, || {
+        let numbers: Vec<f32> = (0..6 * width).map(|i| (i * 7919 % 1009) as f32 / 300.0).collect();
+        let x = g.variable("x", Tensor::from_slice([6, width], &numbers).expect("a matrix"));
+        let normal = layers::layer_norm("norm", &x);
+        let normal = if half { normal.cast(DType::BFloat16) } else { normal };
+        let mask: Vec<f32> =
+            (0..3 * width).map(|i| if i % width > i / width * 9 { -1e9 } else { 0.0 }).collect();
+        let mask = g.constant(Tensor::from_slice([3, width], &mask).expect("a matrix"));
+        let scores = normal.reshape([2, 3, width as i32]) * 0.125 + mask.cast(normal.dtype());
+        let weights = scores.softmax();
+        let shares = ferroflow::ops::log_softmax(&weights.cast(DType::Float));
+        let loss = (&weights.cast(DType::Float) * &shares).square().sum(&[0, 1, 2]);
+        let gradients = g.gradients(std::slice::from_ref(&loss), &g.trainable_variables());
+        let mut fetched = vec![normal.cast(DType::Float), weights.cast(DType::Float), loss];
+        fetched.extend(gradients.into_iter().map(|d| d.expect("a gradient").dense()));
+        fetched
+    });
+    let options = LocalOptions { gpus, ..LocalOptions::default() };
+    let init = g.global_initializer();
+    let session = Session::local_with(&g, &options).expect("a session");
+    session.run(&init).expect("initial values");
+    session.run(&fetched).expect("a step")
+}
+
+#[test]
+fn fused_reductions_give_what_the_cpu_gives() {
+    // A warp to a row, a block to a row, and rows that are no multiple of a pack.
+    for (width, half) in [(64, false), (64, true), (512, true), (1024, false), (45, false)] {
+        let gpu = SimulatedGpu::new(0, SimulatedGpuOptions::default());
+        let got = rows_with_gradients("/gpu:0", vec![gpu.clone()], width, half);
+        let want = rows_with_gradients("/cpu:0", Vec::new(), width, half);
+        for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+            assert_eq!(got.shape(), want.shape());
+            let values = |t: &Tensor| t.as_slice::<f32>().expect("floats").to_vec();
+            let (got, want) = (values(got), values(want));
+            let norm = want.iter().map(|x| x * x).sum::<f32>().sqrt();
+            let error = got.iter().zip(&want).map(|(x, y)| (x - y) * (x - y)).sum::<f32>().sqrt();
+            let limit = if half { 2e-2 } else { 1e-4 };
+            assert!(error <= limit * norm.max(1e-3), "{width} {half} {i}: {error} of {norm}");
+        }
+        assert!(gpu.launches() > 0, "nothing was on the GPU");
+    }
+}

@@ -29,7 +29,7 @@ impl<'g> GradientScope<'g> {
             out.push(match &axes[i] {
                 _ if d.is_none() => *d,
                 Some(axes) if axes.is_empty() => *d,
-                Some(axes) => d.sum(self.ints(axes), false).reshape(operand.shape()),
+                Some(axes) => self.summed_to(*d, axes, *operand, [&sx, &sy]),
                 None => {
                     let found = dynamic.get_or_insert_with(|| {
                         self.calls("BroadcastGradientArgs", &[x.shape(), y.shape()])
@@ -40,6 +40,25 @@ impl<'g> GradientScope<'g> {
             });
         }
         out
+    }
+
+    /// Sums `d` over `axes` to the shape of `operand`, which is known.
+    fn summed_to(
+        &self,
+        d: Term<'g>,
+        axes: &[i64],
+        operand: Term<'g>,
+        shapes: [&PartialShape; 2],
+    ) -> Term<'g> {
+        let rank = shapes.iter().filter_map(|s| s.rank()).max().unwrap_or(0);
+        let missing = rank - operand.rank().unwrap_or(rank).min(rank);
+        let leading = (0..missing as i64).collect::<Vec<_>>();
+        match axes {
+            // All summed axes have length 1 in the operand.
+            _ if missing == 0 => d.sum(self.ints(axes), true),
+            axes if axes == leading => d.sum(self.ints(axes), false),
+            _ => d.sum(self.ints(axes), false).reshape(operand.shape()),
+        }
     }
 
     /// Sums `d`, which has the shape of `whole`, to the shape of `part`, which was broadcast to it.

@@ -14,6 +14,7 @@ mod on_gpu;
 mod originals;
 mod program;
 mod repeat;
+mod rows_on_gpu;
 mod timely;
 
 pub use elementwise::fuse_elementwise;

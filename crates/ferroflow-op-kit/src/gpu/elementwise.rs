@@ -1,19 +1,18 @@
 //! Kernels that apply formulas to each element, with broadcasting. A kernel may have several
 //! formulas, each of which takes the values of those before it: nodes that were fused.
 
+use super::formulas::{PACK_BYTES, functions, pack_of};
+use super::row_program::RowProgram;
 use super::walk::{self, Walk};
 use super::{GpuKernel, GpuTypes, address, c_type, length};
 use crate::prelude::*;
 use ferroflow_core::{Gpu, LaunchArg};
 use ferroflow_graph::{
-    FormulaOperand, FormulaStep, FusedFormulas, FusedOnGpu, GpuFormula, OpBuilder, OperandShapes,
+    FormulaOperand, FormulaStep, FormulaText, FusedFormulas, FusedOnGpu, GpuFormula, OpBuilder,
+    OperandShapes,
 };
 use std::fmt::Write;
 
-/// The names of operands in formulas.
-const NAMES: [&str; 6] = ["x", "y", "z", "w", "u", "v"];
-/// Bytes that a thread reads or writes at once.
-const PACK_BYTES: usize = 16;
 /// Threads of a block of the kernel that takes rows.
 const ROW_BLOCK: usize = 256;
 /// Blocks that keep a GPU busy.
@@ -77,6 +76,10 @@ fn pair(formula: &'static str) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> 
 
 /// The kernel of fused nodes, for [`Catalog::fuse_on_gpus_with`].
 pub fn fused(formulas: &FusedFormulas) -> Result<FusedOnGpu> {
+    if let Some(rows) = &formulas.rows {
+        let program = RowProgram::new(formulas, rows)?;
+        return Ok(Box::new(move |gpu, inputs| program.run_if_simple(gpu, inputs)));
+    }
     let kernel = Elementwise::of_formulas(formulas)?;
     Ok(Box::new(move |gpu, inputs| kernel.run_if_simple(gpu, inputs)))
 }
@@ -85,6 +88,8 @@ pub fn fused(formulas: &FusedFormulas) -> Result<FusedOnGpu> {
 pub struct Elementwise {
     inputs: Vec<DType>,
     output: DType,
+    /// The shape of the result, if it is known.
+    shape: Option<Shape>,
     /// Elements that a thread reads at once, if they lie well.
     pack: usize,
     /// All inputs have the shape of the output, or are scalars.
@@ -118,6 +123,7 @@ impl Elementwise {
         Ok(Elementwise {
             inputs: formulas.inputs.clone(),
             output: formulas.output()?,
+            shape: formulas.shape.known(),
             pack: pack_of(formulas)?,
             direct: GpuKernel::new(direct.clone(), "direct"),
             packed: GpuKernel::new(direct, "packed"),
@@ -137,15 +143,21 @@ impl Kernel for Elementwise {
 
 impl Elementwise {
     /// The result for these operands, in the memory of one of them where possible.
-    pub fn run(&self, gpu: &Arc<dyn Gpu>, mut inputs: Vec<Tensor>) -> Result<Tensor> {
+    pub fn run(&self, gpu: &Arc<dyn Gpu>, inputs: Vec<Tensor>) -> Result<Tensor> {
         let mut shape = inputs[0].shape().clone();
         for input in &inputs[1..] {
             shape = broadcast(&shape, input.shape())?;
         }
-        let fits =
-            |t: &mut Tensor| t.dtype() == self.output && *t.shape() == shape && t.is_unique();
-        let own = inputs.iter_mut().position(fits);
-        let out = match own {
+        self.run_with(gpu, inputs, shape)
+    }
+
+    fn run_with(
+        &self,
+        gpu: &Arc<dyn Gpu>,
+        mut inputs: Vec<Tensor>,
+        shape: Shape,
+    ) -> Result<Tensor> {
+        let out = match reusable(&mut inputs, self.output, &shape) {
             Some(i) => inputs[i].clone(),
             None => Tensor::on_device(gpu, self.output, shape)?,
         };
@@ -153,22 +165,18 @@ impl Elementwise {
         Ok(out)
     }
 
-    /// The result, if all operands broadcast to the shape of the largest.
+    /// The result, if all operands broadcast to its shape: the known one, or that of the largest.
     fn run_if_simple(
         &self,
         gpu: &Arc<dyn Gpu>,
         inputs: &mut Vec<Tensor>,
     ) -> Result<Option<Tensor>> {
-        let largest = inputs.iter().max_by_key(|t| t.elements());
-        let Some(shape) = largest.map(|t| t.shape().clone()) else { return Ok(None) };
-        let fits = |t: &Tensor| match broadcast(&shape, t.shape()) {
-            Ok(both) => both == shape,
-            Err(_) => false,
-        };
-        if !inputs.iter().all(fits) {
+        let largest = || inputs.iter().max_by_key(|t| t.elements()).map(|t| t.shape().clone());
+        let Some(shape) = self.shape.clone().or_else(largest) else { return Ok(None) };
+        if !all_broadcast_to(inputs, &shape) {
             return Ok(None);
         }
-        self.run(gpu, std::mem::take(inputs)).map(Some)
+        self.run_with(gpu, std::mem::take(inputs), shape).map(Some)
     }
 
     /// Writes the result for these operands to `out`, which has their common shape. It may be one
@@ -252,6 +260,17 @@ impl Elementwise {
     }
 }
 
+/// An operand whose memory can take the result.
+pub(super) fn reusable(inputs: &mut [Tensor], output: DType, shape: &Shape) -> Option<usize> {
+    let fits = |t: &mut Tensor| t.dtype() == output && t.shape() == shape && t.is_unique();
+    inputs.iter_mut().position(fits)
+}
+
+/// Whether all tensors broadcast to this shape.
+pub(super) fn all_broadcast_to(inputs: &[Tensor], shape: &Shape) -> bool {
+    inputs.iter().all(|t| broadcast(shape, t.shape()).is_ok_and(|both| both == *shape))
+}
+
 fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
     if a == b || b.rank() == 0 {
         return Ok(a.clone());
@@ -263,15 +282,9 @@ fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
 /// One formula of all inputs.
 fn single(inputs: &[DType], output: DType, formula: &str) -> FusedFormulas {
     let operands = (0..inputs.len()).map(FormulaOperand::Input).collect();
-    let step = FormulaStep { formula: formula.to_string(), output, operands };
-    FusedFormulas { inputs: inputs.to_vec(), steps: vec![step] }
-}
-
-/// Elements of a pack: 16 bytes of the narrowest type that has at least 2.
-fn pack_of(formulas: &FusedFormulas) -> Result<usize> {
-    let types = formulas.inputs.iter().copied().chain([formulas.output()?]);
-    let narrowest = types.filter_map(DType::size).min().unwrap_or(PACK_BYTES);
-    Ok(PACK_BYTES / narrowest.clamp(2, PACK_BYTES))
+    let step = FormulaStep { text: FormulaText::Each(formula.to_string()), output, operands };
+    let shape = PartialShape::unknown();
+    FusedFormulas { inputs: inputs.to_vec(), steps: vec![step], shape, rows: None }
 }
 
 /// The texts of the kernels. They are compiled apart, because a node uses one or two of them.
@@ -340,31 +353,7 @@ fn texts(formulas: &FusedFormulas) -> Result<Texts> {
 fn head(formulas: &FusedFormulas) -> Result<String> {
     let inputs = formulas.inputs.iter().map(|t| c_type(*t)).collect::<Result<Vec<_>>>()?;
     let steps = formulas.steps.iter().map(|s| c_type(s.output)).collect::<Result<Vec<_>>>()?;
-    let mut text = format!("const int P = {};\n", pack_of(formulas)?);
-    for (i, step) in formulas.steps.iter().enumerate() {
-        let n = step.operands.len();
-        ensure!((1..=NAMES.len()).contains(&n), Internal, "a formula of {n} operands");
-        let types: Vec<&str> = step
-            .operands
-            .iter()
-            .map(|operand| match *operand {
-                FormulaOperand::Input(k) => inputs[k],
-                FormulaOperand::Step(k) => steps[k],
-            })
-            .collect();
-        let named = || types.iter().zip(NAMES);
-        let params = named().map(|(t, name)| format!("{t} {name}_")).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "__device__ inline {} step{i}({params}) {{", steps[i]);
-        let _ = writeln!(
-            text,
-            "    typedef {} Out;\n    typedef WideOf<{}>::type W;",
-            steps[i], types[0]
-        );
-        for (t, name) in named() {
-            let _ = writeln!(text, "    WideOf<{t}>::type {name} = wide({name}_);");
-        }
-        let _ = writeln!(text, "    return Narrow<Out>::from({});\n}}", step.formula);
-    }
+    let mut text = format!("const int P = {};\n{}", pack_of(formulas)?, functions(formulas)?);
     let params = inputs.iter().enumerate().map(|(k, t)| format!("{t} a{k}")).collect::<Vec<_>>();
     let result = steps.last().copied().unwrap_or("f32");
     let _ = writeln!(text, "typedef {result} Result;");

@@ -6,24 +6,6 @@ use super::{GpuKernel, address, c_type, length};
 use crate::prelude::*;
 use ferroflow_core::LaunchArg;
 
-/// A reduction in CUDA C++. `x`, `a` and `b` are of type `Acc`, `count` is an `i64`.
-#[derive(Clone, Copy)]
-pub struct FoldText {
-    /// The accumulator's first value.
-    pub start: &'static str,
-    /// From an element `x` to an accumulator.
-    pub lift: &'static str,
-    /// Two accumulators `a` and `b` into one.
-    pub join: &'static str,
-    /// From accumulator `a` of `count` elements to the result.
-    pub finish: &'static str,
-}
-
-impl FoldText {
-    /// The sum.
-    pub const SUM: FoldText = FoldText { start: "Acc(0)", lift: "x", join: "a + b", finish: "a" };
-}
-
 /// Threads of a block that shares one output.
 const ROW_THREADS: u32 = 256;
 /// Columns and rows of a block that reduces the leading dimension.
@@ -63,10 +45,10 @@ pub struct FoldKernels {
 }
 
 impl FoldKernels {
-    /// The kernels of `fold` from `dtype` to `output`, with accumulators of type `acc`.
-    pub fn new(dtype: DType, output: DType, acc: &str, fold: FoldText) -> Result<FoldKernels> {
+    /// The kernels of `fold` from `dtype` to `output`.
+    pub fn new(dtype: DType, output: DType, fold: GpuFold) -> Result<FoldKernels> {
         let (t, out) = (c_type(dtype)?, c_type(output)?);
-        let FoldText { start, lift, join, finish } = fold;
+        let GpuFold { acc, start, lift, join, finish } = fold;
         let head = format!(
             "typedef {t} T;\ntypedef {out} Out;\ntypedef {acc} Acc;\n\
              __device__ inline Acc start() {{ return {start}; }}\n\

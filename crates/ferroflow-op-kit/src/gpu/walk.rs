@@ -109,7 +109,7 @@ pub fn row_major(dims: &[usize]) -> Vec<i64> {
 }
 
 /// The strides of a tensor of shape `from` seen with shape `to`: 0 where it is repeated.
-fn broadcast_strides(from: &Shape, to: &Shape) -> Vec<i64> {
+pub(super) fn broadcast_strides(from: &Shape, to: &Shape) -> Vec<i64> {
     let own = row_major(from.dims());
     let missing = to.rank().saturating_sub(from.rank());
     let stride = |d: usize| match d.checked_sub(missing) {

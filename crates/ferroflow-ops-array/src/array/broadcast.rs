@@ -98,6 +98,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(vec![c.shape_from(1)]))
         .anywhere()
         .host_inputs(&["shape"])
+        .gpu_rows(GpuRows::Broadcast)
         .cpu_fn(broadcast_to_op);
     c.op("BroadcastArgs")
         .doc("The shape that two shapes broadcast to.")

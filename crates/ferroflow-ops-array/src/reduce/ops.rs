@@ -3,10 +3,7 @@
 use super::axes::{reduced_dims, reduced_shape, reduction};
 use super::fold::{Fold, Reduction};
 use crate::prelude::*;
-use ferroflow_op_kit::gpu::{
-    self, GpuTypes,
-    reduce::{FoldKernels, FoldText},
-};
+use ferroflow_op_kit::gpu::{self, GpuTypes, reduce::FoldKernels};
 
 struct Sum;
 struct Mean;
@@ -196,45 +193,41 @@ const ORDERED: &str = "T: {float, double, int32, uint8, int16, int8, int64, bflo
 #[derive(Clone, Copy)]
 struct DeviceFold {
     types: GpuTypes,
-    /// The type of accumulators.
-    acc: &'static str,
-    text: FoldText,
+    fold: GpuFold,
     /// Whether the result of one element is that element.
     keeps_one: bool,
 }
 
-const SUM: DeviceFold =
-    DeviceFold { types: gpu::REAL, acc: "SumOf<T>::type", text: FoldText::SUM, keeps_one: true };
+const SUM: DeviceFold = DeviceFold { types: gpu::REAL, fold: GpuFold::SUM, keeps_one: true };
 const MEAN: DeviceFold =
-    DeviceFold { text: FoldText { finish: "a / (Acc)count", ..FoldText::SUM }, ..FLOAT_SUM };
+    DeviceFold { fold: GpuFold { finish: "a / (Acc)count", ..GpuFold::SUM }, ..FLOAT_SUM };
 const FLOAT_SUM: DeviceFold = DeviceFold { types: gpu::FLOAT, ..SUM };
 const NORM: DeviceFold = DeviceFold {
-    text: FoldText { lift: "x * x", finish: "sqrt(a)", ..FoldText::SUM },
+    fold: GpuFold { lift: "x * x", finish: "sqrt(a)", ..GpuFold::SUM },
     keeps_one: false,
     ..FLOAT_SUM
 };
 const PROD: DeviceFold =
-    DeviceFold { text: FoldText { start: "Acc(1)", join: "a * b", ..FoldText::SUM }, ..SUM };
+    DeviceFold { fold: GpuFold { start: "Acc(1)", join: "a * b", ..GpuFold::SUM }, ..SUM };
 const MAX: DeviceFold = DeviceFold {
-    text: FoldText { start: "lowest<T>()", join: "larger(a, b)", ..FoldText::SUM },
+    fold: GpuFold { start: "lowest<T>()", join: "larger(a, b)", ..GpuFold::SUM },
     ..SUM
 };
 const MIN: DeviceFold = DeviceFold {
-    text: FoldText { start: "highest<T>()", join: "smaller(a, b)", ..FoldText::SUM },
+    fold: GpuFold { start: "highest<T>()", join: "smaller(a, b)", ..GpuFold::SUM },
     ..SUM
 };
 const ALL: DeviceFold = DeviceFold {
     types: &[],
-    acc: "bool",
-    text: FoldText { start: "true", join: "a && b", ..FoldText::SUM },
+    fold: GpuFold { acc: "bool", start: "true", join: "a && b", ..GpuFold::SUM },
     keeps_one: true,
 };
 const ANY: DeviceFold =
-    DeviceFold { text: FoldText { start: "false", join: "a || b", ..FoldText::SUM }, ..ALL };
+    DeviceFold { fold: GpuFold { start: "false", join: "a || b", ..ALL.fold }, ..ALL };
 
 fn on_device(init: &KernelInit<'_>, fold: DeviceFold) -> Result<KernelBox> {
     let (dtype, keep_dims) = (init.output_dtype(0)?, init.bool("keep_dims")?);
-    let kernels = FoldKernels::new(dtype, dtype, fold.acc, fold.text)?;
+    let kernels = FoldKernels::new(dtype, dtype, fold.fold)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let axes = ctx.input(1)?.to_indices()?;
         let x = ctx.input(0)?;
@@ -264,6 +257,7 @@ macro_rules! reductions {
             .shape(reduction)
             .gpu($gpu.types, |init| on_device(init, $gpu))
             .host_inputs(&["reduction_indices"])
+            .gpu_rows(GpuRows::Fold($gpu.fold))
             .cpu(per_dtype!($set, init, T => Reduction::<T, $op>::new(init)?));
     )*};
 }
@@ -280,6 +274,7 @@ macro_rules! bool_reductions {
             .shape(reduction)
             .gpu($gpu.types, |init| on_device(init, $gpu))
             .host_inputs(&["reduction_indices"])
+            .gpu_rows(GpuRows::Fold($gpu.fold))
             .cpu(|init| Ok(KernelBox::new(Reduction::<bool, $op>::new(init)?)));
     )*};
 }

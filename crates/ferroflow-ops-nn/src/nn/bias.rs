@@ -2,11 +2,7 @@
 
 use crate::prelude::*;
 use ferroflow_graph::OperandShapes;
-use ferroflow_op_kit::gpu::{
-    self,
-    elementwise::Elementwise,
-    reduce::{FoldKernels, FoldText},
-};
+use ferroflow_op_kit::gpu::{self, elementwise::Elementwise, reduce::FoldKernels};
 use ferroflow_op_kit::parallel::split_mut;
 use ferroflow_ops_math::math::{arithmetic::Add, blocks};
 
@@ -175,7 +171,7 @@ const BIAS: GpuFormula = GpuFormula {
 /// [`bias_add_grad`] on a GPU.
 fn bias_grad_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (is_nchw, dtype) = (is_nchw(init)?, init.dtype("T")?);
-    let kernels = FoldKernels::new(dtype, dtype, "SumOf<T>::type", FoldText::SUM)?;
+    let kernels = FoldKernels::new(dtype, dtype, GpuFold::SUM)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let g = ctx.input(0)?;
         let Channels { count, .. } = channels(g.shape(), is_nchw)?;
@@ -252,6 +248,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(vec![PartialShape::new([g.dim(if is_nchw { 1 } else { rank - 1 })])])
         })
         .gpu(gpu::REAL, bias_grad_on_device)
+        .gpu_rows(GpuRows::FoldColumns(GpuFold::SUM, |attrs| is_nchw(attrs).is_ok_and(|is| !is)))
         .cpu(per_dtype!(NUMBER, init, T => {
             let is_nchw = is_nchw(init)?;
             move |ctx: &mut Ctx<'_>| bias_add_grad::<T>(ctx, is_nchw)

@@ -3,10 +3,7 @@
 use super::softmax::{Exp, NARROW, device, exponentials, narrow_exponentials, scaled, sum};
 use crate::prelude::*;
 use ferroflow_core::RealElement;
-use ferroflow_op_kit::gpu::{
-    self,
-    reduce::{FoldKernels, FoldText},
-};
+use ferroflow_op_kit::gpu::{self, reduce::FoldKernels};
 use ferroflow_op_kit::multiversion;
 use ferroflow_op_kit::parallel::for_rows2;
 use ferroflow_ops_math::math::fast::Fast;
@@ -229,8 +226,8 @@ where
 /// [`l2_loss`] on a GPU.
 fn l2_loss_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
-    let fold = FoldText { lift: "x * x", finish: "a * Acc(0.5)", ..FoldText::SUM };
-    let kernels = FoldKernels::new(dtype, dtype, "SumOf<T>::type", fold)?;
+    let fold = GpuFold { lift: "x * x", finish: "a * Acc(0.5)", ..GpuFold::SUM };
+    let kernels = FoldKernels::new(dtype, dtype, fold)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let out = kernels.run(ctx, x, &vec![true; x.rank()], dtype, Shape::scalar())?;

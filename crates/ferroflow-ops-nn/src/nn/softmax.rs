@@ -201,6 +201,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
         .gpu(gpu::FLOAT, |init| device::by_row(init, "softmax"))
+        .gpu_rows(GpuRows::Steps(device::softmax_steps))
         .cpu(per_dtype!(FLOAT, T => by_row::<T>(softmax_row::<T, <T as Float>::Wide>)));
     c.op("LogSoftmax")
         .doc("Logarithm of the softmax along the last dimension.")
@@ -209,6 +210,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, bfloat16, float, double}")
         .shape(shape::same_as_input)
         .gpu(gpu::FLOAT, |init| device::by_row(init, "log_softmax"))
+        .gpu_rows(GpuRows::Steps(device::log_softmax_steps))
         .cpu(per_dtype!(FLOAT, T => by_row::<T>(log_softmax_row::<T, <T as Float>::Wide>)));
     unary_gradients! { c;
         "Softmax": |g, dy, _, y| (dy - (dy * y).sum(g.ints(&[-1]), true)) * y;

@@ -3,6 +3,7 @@
 use crate::nn::loss::logits_shape;
 use crate::prelude::*;
 use ferroflow_core::LaunchArg;
+use ferroflow_graph::{FormulaOperand, FormulaStep, FormulaText};
 use ferroflow_op_kit::gpu::{GpuKernel, GpuTypes, address, c_type, length};
 
 const TEXT: &str = include_str!("device.cu");
@@ -22,8 +23,7 @@ const PACK_BYTES: usize = 16;
 
 fn kernel(init: &KernelInit<'_>, name: &'static str, labels: DType) -> Result<GpuKernel> {
     let (t, l) = (c_type(init.dtype("T")?)?, c_type(labels)?);
-    let text = format!("typedef {t} T;\ntypedef {l} L;\n{TEXT}");
-    GpuKernel::new(text, name).loaded(init)
+    Ok(GpuKernel::new(format!("typedef {t} T;\ntypedef {l} L;\n{TEXT}"), name))
 }
 
 /// Threads for rows of this width: a power of two, as the text needs.
@@ -35,7 +35,7 @@ fn grid(rows: usize) -> [u32; 3] {
     [rows.min(1 << 20) as u32, 1, 1]
 }
 
-/// The kernel of Softmax or LogSoftmax.
+/// The kernel of Softmax or LogSoftmax. It is compiled on first use: fused ones have their own.
 pub(crate) fn by_row(init: &KernelInit<'_>, name: &'static str) -> Result<KernelBox> {
     let narrow = match name {
         "softmax" => Some(self::kernel(init, "narrow_softmax", DType::Int64)?),
@@ -64,10 +64,41 @@ pub(crate) fn by_row(init: &KernelInit<'_>, name: &'static str) -> Result<Kernel
     }))
 }
 
+/// Softmax as formulas and reductions of a row, for kernels that fuse it with others.
+pub(crate) fn softmax_steps(dtype: DType) -> Vec<FormulaStep> {
+    // As in the kernel for narrow rows.
+    let quotient = if dtype.size() == Some(2) { "x * (W(1) / y)" } else { "x / y" };
+    row_steps(dtype, quotient, &[FormulaOperand::Step(1), FormulaOperand::Step(2)])
+}
+
+/// The same for LogSoftmax.
+pub(crate) fn log_softmax_steps(dtype: DType) -> Vec<FormulaStep> {
+    let operands = [FormulaOperand::Input(0), FormulaOperand::Step(0), FormulaOperand::Step(2)];
+    row_steps(dtype, "x - y - log(z)", &operands)
+}
+
+/// The largest element, the exponentials of the distances from it, their sum, and the result.
+fn row_steps(dtype: DType, result: &str, of: &[FormulaOperand]) -> Vec<FormulaStep> {
+    const MAX: GpuFold = GpuFold { start: "lowest<T>()", join: "larger(a, b)", ..GpuFold::SUM };
+    let wide = if dtype == DType::Double { DType::Double } else { DType::Float };
+    let x = FormulaOperand::Input(0);
+    let step = |text: FormulaText, output: DType, operands: &[FormulaOperand]| FormulaStep {
+        text,
+        output,
+        operands: operands.to_vec(),
+    };
+    vec![
+        step(FormulaText::Fold(MAX), dtype, &[x]),
+        step(FormulaText::Each("exp(x - y)".into()), wide, &[x, FormulaOperand::Step(0)]),
+        step(FormulaText::Fold(GpuFold::SUM), wide, &[FormulaOperand::Step(1)]),
+        step(FormulaText::Each(result.into()), dtype, of),
+    ]
+}
+
 /// The kernel of SparseSoftmaxCrossEntropyWithLogits. A label out of range gives NaN, as on
 /// TensorFlow's GPUs.
 pub(crate) fn sparse_cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let kernel = kernel(init, "sparse_cross_entropy", init.dtype("Tlabels")?)?;
+    let kernel = kernel(init, "sparse_cross_entropy", init.dtype("Tlabels")?)?.loaded(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
         let shape = logits.shape();
@@ -109,7 +140,7 @@ pub(crate) fn sparse_cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 /// The kernel of SoftmaxCrossEntropyWithLogits.
 pub(crate) fn cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let kernel = kernel(init, "cross_entropy", DType::Int64)?;
+    let kernel = kernel(init, "cross_entropy", DType::Int64)?.loaded(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
         let shape = logits_shape(logits, labels)?;
