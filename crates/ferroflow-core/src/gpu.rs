@@ -4,11 +4,13 @@
 //! before the work is done. A kernel that depends on another runs after it, so its work comes later
 //! in the stream too. Memory that is freed is used again in the order of the stream.
 
+mod memory_plan;
 mod recording;
 
+pub use memory_plan::MemoryPlan;
 pub use recording::{
-    RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay, StepDownload,
-    StepMemory,
+    GivenBack, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
+    StepDownload, StepMemory,
 };
 
 use crate::{Buffer, DType, Error, Result, Tensor, err};
@@ -68,9 +70,22 @@ pub trait Gpu: Send + Sync {
         Ok(false)
     }
 
+    /// Runs `step` on this thread, and plans the memory of a step that does the same. `None` if
+    /// there is no plan; it ran all the same.
+    fn rehearse(&self, step: &mut dyn RecordableStep) -> Result<Option<MemoryPlan>> {
+        let ran = step.run();
+        step.finish();
+        ran.map(|_| None)
+    }
+
     /// Runs `step` on this thread and records what it enqueues. `None` if it cannot be recorded;
     /// it ran all the same.
-    fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Arc<dyn RecordedStep>>> {
+    fn record(
+        &self,
+        step: &mut dyn RecordableStep,
+        plan: Option<&Arc<MemoryPlan>>,
+    ) -> Result<Option<Arc<dyn RecordedStep>>> {
+        let _ = plan;
         let ran = step.run();
         step.finish();
         ran.map(|_| None)

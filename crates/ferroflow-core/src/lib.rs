@@ -51,10 +51,10 @@ pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};
 pub use function::{CallDone, InstantiatedFunction};
 pub use gpu::{
-    ConvolutionResult, DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, Gpu, GpuCommunicator,
-    GpuConvolution, GpuFunction, GpuMemory, GpuReduction, GpuTrace, Launch, LaunchArg,
-    RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay, StepDownload,
-    StepMemory, ToHostDone,
+    ConvolutionResult, DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, GivenBack, Gpu,
+    GpuCommunicator, GpuConvolution, GpuFunction, GpuMemory, GpuReduction, GpuTrace, Launch,
+    LaunchArg, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
+    StepDownload, StepMemory, ToHostDone,
 };
 pub use gpu_choice::GpuChoice;
 pub use gpu_timeline::{GpuTimeline, GpuWork};

@@ -1,7 +1,7 @@
 //! A CUDA GPU: its context, its stream, and what is enqueued there.
 
 use crate::CudaOptions;
-use crate::allocator::{Allocator, Source, size_class};
+use crate::allocator::{Allocator, Source, rounded};
 use crate::blas::{Blas, WORKSPACE};
 use crate::compile::Compiler;
 use crate::dnn::Dnn;
@@ -16,9 +16,9 @@ use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUfunction, CUmodule, CUstream,
 };
 use ferroflow_core::{
-    DownloadDone, Gemm, Gpu, GpuCommunicator, GpuConvolution, GpuFunction, GpuMemory, GpuTrace,
-    HashMap, Launch, RecordableStep, RecordedStep, RecordedWork, Recorder, Result, bail, ensure,
-    err,
+    DownloadDone, Gemm, GivenBack, Gpu, GpuCommunicator, GpuConvolution, GpuFunction, GpuMemory,
+    GpuTrace, HashMap, Launch, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder,
+    Result, bail, ensure, err,
 };
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
@@ -274,22 +274,28 @@ impl Gpu for CudaGpu {
     fn alloc(&self, bytes: usize) -> Result<u64> {
         self.context.make_current()?;
         let is_recording = self.recorder.is_recording();
-        if is_recording && let Some(address) = self.recorder.take(size_class(bytes)) {
+        if is_recording && let Some(address) = self.recorder.take(rounded(bytes)) {
             return Ok(address);
         }
         let address = self.alloc_plainly(bytes).or_else(|e| {
-            let free = &mut |address, size| self.memory.lock().free(address, size);
+            let free = &mut |address, _| self.memory.lock().free(address);
             if self.recorder.release(free) { self.alloc_plainly(bytes) } else { Err(e) }
         })?;
-        if is_recording {
-            self.recorder.adopt(address, size_class(bytes));
+        match is_recording {
+            true => self.recorder.adopt(address, rounded(bytes)),
+            false => self.recorder.note_alloc(address, rounded(bytes)),
         }
         Ok(address)
     }
 
-    fn free(&self, address: u64, bytes: usize) {
-        if !self.recorder.give_back(address) {
-            self.memory.lock().free(address, bytes);
+    fn free(&self, address: u64, _: usize) {
+        match self.recorder.give_back(address) {
+            GivenBack::ToArena => {}
+            GivenBack::Region(base, _) => self.memory.lock().free(base),
+            GivenBack::No => {
+                self.recorder.note_free(address);
+                self.memory.lock().free(address);
+            }
         }
     }
 
@@ -394,9 +400,26 @@ impl Gpu for CudaGpu {
         self.recorder.memory()
     }
 
-    fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Arc<dyn RecordedStep>>> {
+    fn rehearse(&self, step: &mut dyn RecordableStep) -> Result<Option<MemoryPlan>> {
+        self.recorder.rehearse(step, &mut |address, _| self.memory.lock().free(address))
+    }
+
+    fn record(
+        &self,
+        step: &mut dyn RecordableStep,
+        plan: Option<&Arc<MemoryPlan>>,
+    ) -> Result<Option<Arc<dyn RecordedStep>>> {
         self.context.make_current()?;
-        let Some((recording, gpu)) = self.recorder.record(step)?.zip(self.own.upgrade()) else {
+        let free = &mut |address, _| self.memory.lock().free(address);
+        if let Some(lacks) = plan.map(|plan| self.recorder.lacks(plan, free)).filter(|n| *n > 0) {
+            // What the steps before used is free. Without its return, the GPU would have both.
+            self.memory.lock().give_back_free(&self.context);
+            if let Ok(base) = self.alloc_plainly(lacks) {
+                self.recorder.provide(base, lacks, free);
+            }
+        }
+        let Some((recording, gpu)) = self.recorder.record(step, plan)?.zip(self.own.upgrade())
+        else {
             return Ok(None);
         };
         // The step has run. If its recording cannot be prepared, the next one runs like this one.
@@ -424,6 +447,7 @@ impl Gpu for CudaGpu {
 
     fn export(&self, address: u64) -> Result<Vec<u8>> {
         self.context.make_current()?;
+        self.memory.lock().share();
         ipc::export(address).map_err(|e| e.context(&self.name))
     }
 

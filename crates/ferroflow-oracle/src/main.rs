@@ -3,19 +3,19 @@
 
 use clap::{Parser, Subcommand};
 use ferroflow::graph::default_catalog;
-use ferroflow_core::{Gpu, Result, err};
+use ferroflow_core::{GPU_PRELUDE, Gpu, Result, err};
 use ferroflow_cuda::{CudaOptions, FoundGpus, find_gpus};
 use ferroflow_oracle::answer::FerroflowTask;
 use ferroflow_oracle::explained::Explained;
 use ferroflow_oracle::gpu::{DeviceCheck, covered};
 use ferroflow_oracle::models::TrainedModel;
-use ferroflow_oracle::null_gpu::NullGpu;
+use ferroflow_oracle::null_gpu::{ListedWork, NullGpu};
 use ferroflow_oracle::ranks;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::{Report, describe};
 use ferroflow_oracle::sample::Sample;
 use flate2::{Compression, write::GzEncoder};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,6 +61,12 @@ enum Command {
         /// Measures only what the host does, with a GPU that does nothing
         #[arg(long, conflicts_with = "compare")]
         host_only: bool,
+        /// Also lists what a step enqueues, with the time that memory and products take at least
+        #[arg(long, requires = "host_only")]
+        list: bool,
+        /// Writes the texts of all kernels to this folder, for bench/gpu/nvrtc.py
+        #[arg(long, requires = "host_only")]
+        texts: Option<PathBuf>,
     },
     /// Measures an all-reduce between the GPUs of ranks; run it in each rank of a job
     GpuRanks {
@@ -93,8 +99,8 @@ fn main() -> ExitCode {
         }
         Command::Check { cases, verbose } => check(&cases, verbose),
         Command::GpuCheck { cases, out } => gpu_check(&cases, out.as_deref()),
-        Command::GpuTrain { model, seconds, batch, host_only: true, .. } => {
-            host_train(&model, seconds, batch)
+        Command::GpuTrain { model, seconds, batch, host_only: true, list, texts, .. } => {
+            host_train(&model, seconds, batch, list, texts.as_deref())
         }
         Command::GpuTrain { model, seconds, compare, batch, .. } => {
             gpu_train(&model, seconds, compare, batch)
@@ -192,19 +198,61 @@ fn gpu_check(cases: &Path, out: Option<&Path>) -> Result<bool> {
 }
 
 /// Measures the host's part of training.
-fn host_train(name: &str, seconds: f64, batch: Option<usize>) -> Result<bool> {
-    let nothing = Arc::new(NullGpu::default());
+fn host_train(
+    name: &str,
+    seconds: f64,
+    batch: Option<usize>,
+    list: bool,
+    texts: Option<&Path>,
+) -> Result<bool> {
+    let nothing = NullGpu::new();
     let gpu: Arc<dyn Gpu> = nothing.clone();
     let model = TrainedModel::with_batch(name, "/gpu:0", batch)?;
     let mut line = model.measure(&gpu, Duration::from_secs_f64(seconds))?;
     let session = model.session(std::slice::from_ref(&gpu))?;
-    model.losses(&session, 5)?;
+    // The first step is not recorded, so its work is listed piece by piece.
+    nothing.begin_list();
+    model.losses(&session, 1)?;
+    let listed = nothing.end_list();
+    model.losses(&session, 4)?;
     let before = nothing.launches();
     model.losses(&session, 10)?;
     line["launches"] = ((nothing.launches() - before) as f64 / 10.0).into();
+    line["recorded_mb"] = (gpu.recorded_memory() >> 20).into();
     line["model"] = name.into();
+    if list {
+        print_list(&listed);
+    }
+    if let Some(folder) = texts {
+        std::fs::create_dir_all(folder).map_err(|e| err!(Unknown, "{}: {e}", folder.display()))?;
+        for (i, text) in nothing.texts().iter().enumerate() {
+            let path = folder.join(format!("{name}-{i}.cu"));
+            std::fs::write(&path, format!("{GPU_PRELUDE}\n{text}"))
+                .map_err(|e| err!(Unknown, "{}: {e}", path.display()))?;
+        }
+    }
     println!("{line}");
     Ok(true)
+}
+
+/// Prints the work of a step, what takes longest first.
+fn print_list(listed: &[ListedWork]) {
+    let mut kinds: BTreeMap<(&str, u64), (usize, f64)> = BTreeMap::new();
+    for work in listed {
+        let kind = kinds.entry((&work.label, work.bytes)).or_default();
+        kind.0 += 1;
+        kind.1 += work.least_seconds();
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+    println!("{:>8} {:>5} {:>10}  work", "us", "times", "MB each");
+    for ((label, bytes), (times, seconds)) in &kinds {
+        let label: String = label.chars().take(160).collect();
+        println!("{:8.1} {times:5} {:10.2}  {label}", seconds * 1e6, *bytes as f64 / 1e6);
+    }
+    let bytes: u64 = listed.iter().map(|work| work.bytes).sum();
+    let seconds: f64 = listed.iter().map(ListedWork::least_seconds).sum();
+    println!("{:8.1} {:5} {:10.2}  in all", seconds * 1e6, listed.len(), bytes as f64 / 1e6);
 }
 
 fn gpu_train(name: &str, seconds: f64, compare: bool, batch: Option<usize>) -> Result<bool> {

@@ -3,6 +3,7 @@
 use ferroflow::prelude::*;
 use ferroflow_core::Gpu;
 use ferroflow_oracle::models::TrainedModel;
+use ferroflow_oracle::null_gpu::NullGpu;
 use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use std::sync::Arc;
 
@@ -152,4 +153,23 @@ fn recorded_steps_give_their_memory_up_when_it_runs_out() {
     let fed = Tensor::vector(&vec![1.0f32; 200_000]);
     let got: f32 = session.run_fed((&x, fed), large.scalar::<f32>()).expect("a step");
     assert_eq!(got, 200_000.0);
+}
+
+#[test]
+fn recorded_steps_take_little_more_memory_than_their_tensors() {
+    for (name, batch) in [("block", 2), ("resnet50", 1)] {
+        let model = TrainedModel::with_batch(name, "/gpu:0", Some(batch)).expect("a model");
+        let gpu = NullGpu::new();
+        let gpus: [Arc<dyn Gpu>; 1] = [gpu.clone()];
+        let session = model.session(&gpus).expect("a session");
+        // The first step puts constants on the GPU, and gives variables memory of their own.
+        model.losses(&session, 1).expect("a step");
+        let _ = gpu.most_alive();
+        let between = gpu.memory().in_use;
+        model.losses(&session, 5).expect("steps");
+        let least = gpu.most_alive() - between;
+        let taken = gpu.recorded_memory();
+        assert!(taken > 0, "{name} was not recorded");
+        assert!(taken as f64 <= 1.05 * least as f64, "{name} takes {taken} bytes for {least}");
+    }
 }

@@ -14,8 +14,8 @@ pub(crate) use eligible::recordings_of;
 use crate::executor::RunDone;
 use crate::plan::Plan;
 use ferroflow_core::{
-    Buffer, DType, Error, Gpu, HashSet, InlineScope, RecordedStep, Replay, Resources, Result,
-    Shape, StepCtx, StepDownload, StoredVariable, Tensor, ThreadKind, err,
+    Buffer, DType, Error, Gpu, HashSet, InlineScope, MemoryPlan, RecordedStep, Replay, Resources,
+    Result, Shape, StepCtx, StepDownload, StoredVariable, Tensor, ThreadKind, err,
 };
 use parking_lot::Mutex;
 use recording_run::RecordingRun;
@@ -43,6 +43,8 @@ struct Known {
     shapes: Vec<(DType, Shape)>,
     runs: u32,
     refusals: u32,
+    /// The memory that the last rehearsal planned.
+    memory: Option<Arc<MemoryPlan>>,
     recorded: Option<Arc<RecordedRun>>,
 }
 
@@ -90,7 +92,9 @@ impl Place {
 /// How a step is to be run.
 enum Choice {
     NodeByNode,
-    Record,
+    /// Node by node on one thread, in the order in which it will be recorded.
+    Rehearse,
+    Record(Option<Arc<MemoryPlan>>),
     Replay(Arc<RecordedRun>),
 }
 
@@ -108,25 +112,24 @@ impl Recordings {
         if step.stats.is_some() || step.cancel.is_cancelled() {
             return Some((args, done));
         }
-        match self.choose(&args) {
-            Choice::NodeByNode => Some((args, done)),
-            Choice::Replay(recorded) => self.replay(&recorded, args, step, scope, done),
-            Choice::Record if scope.has_budget() => {
-                let (plan, step) = (plan.clone(), step.clone());
-                let threads = step.threads.clone();
-                threads.spawn(Box::new(move || {
-                    let scope = InlineScope::new(ThreadKind::Compute);
-                    if let Some(recordings) = &plan.recordings {
-                        recordings.record(&plan, args, &step, &scope, done);
-                    }
-                }));
-                None
-            }
-            Choice::Record => {
-                self.record(plan, args, step, scope, done);
-                None
-            }
+        let how = match self.choose(&args) {
+            Choice::NodeByNode => return Some((args, done)),
+            Choice::Replay(recorded) => return self.replay(&recorded, args, step, scope, done),
+            how => how,
+        };
+        if !scope.has_budget() {
+            self.run_in_order(plan, how, args, step, scope, done);
+            return None;
         }
+        let (plan, step) = (plan.clone(), step.clone());
+        let threads = step.threads.clone();
+        threads.spawn(Box::new(move || {
+            let scope = InlineScope::new(ThreadKind::Compute);
+            if let Some(recordings) = &plan.recordings {
+                recordings.run_in_order(&plan, how, args, &step, &scope, done);
+            }
+        }));
+        None
     }
 
     fn choose(&self, args: &[Tensor]) -> Choice {
@@ -144,7 +147,7 @@ impl Recordings {
         let mut all = self.known.lock();
         if all.len() < MAX_SHAPES && !all.iter().any(is_of) {
             let shapes = args.iter().map(|arg| (arg.dtype(), arg.shape().clone())).collect();
-            all.push(Known { shapes, runs: 0, refusals: 0, recorded: None });
+            all.push(Known { shapes, runs: 0, refusals: 0, memory: None, recorded: None });
         }
         let Some(known) = all.iter_mut().find(|known| is_of(known)) else {
             return Choice::NodeByNode;
@@ -153,12 +156,15 @@ impl Recordings {
             return Choice::Replay(recorded.clone());
         }
         known.runs += 1;
-        if known.runs <= runs_before || known.refusals >= MAX_REFUSALS {
+        if known.refusals >= MAX_REFUSALS {
             return Choice::NodeByNode;
+        }
+        if known.runs <= runs_before || known.memory.is_none() && known.runs == 1 {
+            return Choice::Rehearse;
         }
         // Other steps that begin meanwhile run node by node.
         known.runs = 0;
-        Choice::Record
+        Choice::Record(known.memory.clone())
     }
 
     fn replay(
@@ -213,10 +219,11 @@ impl Recordings {
         drop(dropped);
     }
 
-    /// Runs a step on this thread and records it.
-    fn record(
+    /// Runs a step on this thread, and rehearses or records it.
+    fn run_in_order(
         &self,
         plan: &Arc<Plan>,
+        how: Choice,
         args: Vec<Tensor>,
         step: &Arc<StepCtx>,
         scope: &InlineScope,
@@ -226,24 +233,40 @@ impl Recordings {
             args.iter().map(|arg| (arg.dtype(), arg.shape().clone())).collect();
         let results = Results::new(plan.ret_names.len(), done);
         let mut run = RecordingRun::new(plan, self, step, args, &results);
-        let recorded = step.memory.run(|| self.gpu.record(&mut run));
-        match recorded {
-            Ok(recorded) => {
-                let made = recorded.and_then(|step| run.recorded(step));
-                let mut all = self.known.lock();
-                if let Some(known) = all.iter_mut().find(|known| known.shapes == shapes) {
-                    known.refusals += u32::from(made.is_none());
-                    known.recorded = made.map(Arc::new);
-                }
-                drop(all);
-                results.end(scope);
+        let ran = match how {
+            Choice::Record(memory) => {
+                let recorded = step.memory.run(|| self.gpu.record(&mut run, memory.as_ref()));
+                recorded.map(|recorded| {
+                    let made = recorded.and_then(|step| run.recorded(step));
+                    self.with_known(&shapes, |known| {
+                        known.refusals += u32::from(made.is_none());
+                        known.recorded = made.map(Arc::new);
+                    });
+                })
             }
+            _ => {
+                let memory = step.memory.run(|| self.gpu.rehearse(&mut run));
+                memory.map(|memory| {
+                    let memory = memory.map(Arc::new);
+                    self.with_known(&shapes, |known| known.memory = memory);
+                })
+            }
+        };
+        match ran {
+            Ok(()) => results.end(scope),
             Err(e) => {
                 if let Some(done) = results.cancel() {
                     step.rendezvous.abort(e.clone());
                     done(Err(e), scope);
                 }
             }
+        }
+    }
+
+    fn with_known(&self, shapes: &[(DType, Shape)], change: impl FnOnce(&mut Known)) {
+        let mut all = self.known.lock();
+        if let Some(known) = all.iter_mut().find(|known| known.shapes == shapes) {
+            change(known);
         }
     }
 }

@@ -11,9 +11,9 @@ mod stream;
 pub use emulator::{EmulatedKernel, Emulator, kernel_names};
 
 use ferroflow_core::{
-    DownloadDone, Gemm, Gpu, GpuCommunicator, GpuFunction, GpuMemory, GpuTrace, HashMap, Launch,
-    RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay, Result, StepDownload,
-    bail, ensure, err,
+    DownloadDone, Gemm, GivenBack, Gpu, GpuCommunicator, GpuFunction, GpuMemory, GpuTrace, HashMap,
+    Launch, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
+    Result, StepDownload, bail, ensure, err,
 };
 use parking_lot::Mutex;
 use std::alloc::Layout;
@@ -126,6 +126,16 @@ impl SimulatedGpu {
         Ok(address)
     }
 
+    fn free_plainly(&self, address: u64, bytes: usize) {
+        let mut memory = self.memory.lock();
+        let Some(size) = memory.live.remove(&address) else { return };
+        debug_assert!(size >= bytes, "freed with another size");
+        memory.in_use -= size;
+        drop(memory);
+        // Work before this in the stream may use the memory.
+        self.stream.push(Work::Free { address, bytes: size });
+    }
+
     fn ensure_live(&self) -> Result<()> {
         match self.stream.failure() {
             Some(e) => Err(e),
@@ -181,31 +191,31 @@ impl Gpu for SimulatedGpu {
             return Ok(address);
         }
         let address = self.alloc_plainly(bytes).or_else(|e| {
-            let given = self.recorder.release(&mut |address, size| self.free(address, size));
+            let given =
+                self.recorder.release(&mut |address, size| self.free_plainly(address, size));
             if given { self.alloc_plainly(bytes) } else { Err(e) }
         })?;
-        if is_recording {
-            self.recorder.adopt(address, size);
+        match is_recording {
+            true => self.recorder.adopt(address, size),
+            false => self.recorder.note_alloc(address, size),
         }
         Ok(address)
     }
 
     fn free(&self, address: u64, bytes: usize) {
-        if self.recorder.give_back(address) {
-            if self.recorder.is_recording() {
+        match self.recorder.give_back(address) {
+            GivenBack::ToArena if self.recorder.is_recording() => {
                 // A replay must not depend on what the memory had before. A lost device fails the
                 // step elsewhere.
                 let _ = self.upload(&vec![POISON; bytes], address);
             }
-            return;
+            GivenBack::ToArena => {}
+            GivenBack::Region(base, size) => self.free_plainly(base, size),
+            GivenBack::No => {
+                self.recorder.note_free(address);
+                self.free_plainly(address, bytes);
+            }
         }
-        let mut memory = self.memory.lock();
-        let Some(size) = memory.live.remove(&address) else { return };
-        debug_assert!(size >= bytes, "freed with another size");
-        memory.in_use -= size;
-        drop(memory);
-        // Work before this in the stream may use the memory.
-        self.stream.push(Work::Free { address, bytes: size });
     }
 
     fn upload(&self, from: &[u8], to: u64) -> Result<()> {
@@ -274,8 +284,22 @@ impl Gpu for SimulatedGpu {
         self.recorder.memory()
     }
 
-    fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Arc<dyn RecordedStep>>> {
-        let recording = self.recorder.record(step)?;
+    fn rehearse(&self, step: &mut dyn RecordableStep) -> Result<Option<MemoryPlan>> {
+        self.recorder.rehearse(step, &mut |address, size| self.free_plainly(address, size))
+    }
+
+    fn record(
+        &self,
+        step: &mut dyn RecordableStep,
+        plan: Option<&Arc<MemoryPlan>>,
+    ) -> Result<Option<Arc<dyn RecordedStep>>> {
+        let free = &mut |address, size| self.free_plainly(address, size);
+        if let Some(lacks) = plan.map(|plan| self.recorder.lacks(plan, free)).filter(|n| *n > 0)
+            && let Ok(base) = self.alloc_plainly(lacks)
+        {
+            self.recorder.provide(base, lacks, free);
+        }
+        let recording = self.recorder.record(step, plan)?;
         let made = recording.zip(self.own.upgrade());
         Ok(made.map(|(recording, gpu)| Arc::new(SimulatedStep { gpu, recording }) as _))
     }

@@ -1,14 +1,18 @@
 //! Recorded steps: the work that a step enqueued on a GPU, to be enqueued again as a whole. A
 //! replay skips the kernels' host code, and a driver may make one graph of the work.
 //!
-//! A step is recorded while it runs. What it allocates meanwhile comes from the *arena* of its GPU:
-//! blocks that only recorded steps use, at the addresses that the recorded work has. All recordings
-//! of a GPU share the arena, because nothing in it outlives a step and the stream runs one step
-//! after the other. So one step at a time is recorded or replayed: it has the *turn*.
+//! A step is recorded while it runs. What it allocates meanwhile comes from the *arena* of its GPU,
+//! which only recorded steps use, at the addresses that the recorded work has. A rehearsal of the
+//! step shows when it allocates and frees how much, from which follow the places in the arena
+//! ([`MemoryPlan`]). All recordings of a GPU share the arena, because nothing in it outlives a step
+//! and the stream runs one step after the other. So one step at a time is recorded or replayed: it
+//! has the *turn*.
 
+use super::memory_plan::{MemoryPlan, MemoryTrace};
 use super::{Gemm, Gpu, GpuConvolution, GpuFunction, Launch, LaunchArg};
 use crate::{HashMap, HashSet, Result};
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
@@ -118,6 +122,9 @@ impl RecordedWork {
     }
 }
 
+/// A larger region is given up while a step is rehearsed, which needs as much memory again.
+const LARGE_REGION: usize = 64 << 20;
+
 /// The recorder of a driver: whose turn it is, what is recorded, and the arena.
 #[derive(Default)]
 pub struct Recorder {
@@ -125,6 +132,8 @@ pub struct Recorder {
     /// every launch and every free asks.
     is_recording: AtomicBool,
     has_arena: AtomicBool,
+    /// Whether a step is being rehearsed.
+    is_rehearsing: AtomicBool,
     state: Mutex<RecorderState>,
     changed: Condvar,
 }
@@ -137,6 +146,8 @@ struct RecorderState {
     /// depend, or memory ran out.
     is_refused: bool,
     arena: Arena,
+    /// The step that is being rehearsed.
+    rehearsal: Option<(ThreadId, MemoryTrace)>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -149,17 +160,54 @@ enum Turn {
     Replaying,
 }
 
-/// Blocks that recorded steps share.
+/// Memory that recorded steps share: a region with planned places, and blocks that were not planned.
 #[derive(Default)]
 struct Arena {
-    /// Counts how often its blocks were given up.
+    /// Counts how often its memory was given up.
     generation: u64,
-    /// The size of every block.
+    region: Region,
+    /// Regions that were given up while tensors still had memory in them.
+    orphans: Vec<Region>,
+    /// The plan of the step that is being recorded, and its next allocation.
+    plan: Option<(Arc<MemoryPlan>, usize)>,
+    /// The size of every other block.
     blocks: HashMap<u64, usize>,
     /// Blocks that the step which is being recorded may take, by size.
     free: HashMap<usize, Vec<u64>>,
     /// Blocks that the step which is being recorded has taken and not freed.
     taken: HashSet<u64>,
+}
+
+/// A large piece of memory in which tensors have places.
+#[derive(Default)]
+struct Region {
+    base: u64,
+    size: usize,
+    /// The places of tensors that are alive, by address.
+    live: BTreeMap<u64, usize>,
+}
+
+impl Region {
+    fn contains(&self, address: u64) -> bool {
+        self.base <= address && address < self.base + self.size as u64
+    }
+
+    /// Whether no tensor is within these bytes.
+    fn is_free(&self, address: u64, size: usize) -> bool {
+        let before = self.live.range(..address + size as u64).next_back();
+        before.is_none_or(|(at, size)| at + *size as u64 <= address)
+    }
+}
+
+/// What the driver does with memory that is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenBack {
+    /// It belongs to the arena.
+    ToArena,
+    /// It was the last of a region that the driver now frees.
+    Region(u64, usize),
+    /// The driver frees it.
+    No,
 }
 
 /// The work of a step as [`Recorder::record`] found it.
@@ -171,10 +219,102 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Runs and records `step`. `None` if its work depends on more than its feeds, or if another
-    /// step has the turn; the step ran all the same.
-    pub fn record(&self, step: &mut dyn RecordableStep) -> Result<Option<Recording>> {
-        let begun = self.begin();
+    /// Runs `step` on this thread and notes what it allocates and frees. `None` if another step is
+    /// being rehearsed. Gives a large region up, which `free` takes: steps that use it are recorded
+    /// again.
+    pub fn rehearse(
+        &self,
+        step: &mut dyn RecordableStep,
+        free: &mut dyn FnMut(u64, usize),
+    ) -> Result<Option<MemoryPlan>> {
+        let me = std::thread::current().id();
+        let (begun, region) = {
+            let mut state = self.state.lock();
+            let begun = state.rehearsal.is_none();
+            if begun {
+                state.rehearsal = Some((me, MemoryTrace::default()));
+                self.is_rehearsing.store(true, Ordering::Release);
+            }
+            let Region { size, live, .. } = &state.arena.region;
+            let is_idle = begun && state.turn == Turn::Free && live.is_empty();
+            let gives_up = is_idle && *size > LARGE_REGION;
+            state.arena.generation += u64::from(gives_up);
+            (begun, gives_up.then(|| std::mem::take(&mut state.arena.region)))
+        };
+        if let Some(Region { base, size, .. }) = region {
+            free(base, size);
+        }
+        let ran = step.run();
+        let trace = begun.then(|| {
+            self.is_rehearsing.store(false, Ordering::Release);
+            self.state.lock().rehearsal.take()
+        });
+        step.finish();
+        let fetches = ran?.fetches;
+        let trace = trace.flatten().map(|(_, trace)| trace);
+        Ok(trace.map(|trace| trace.plan(&fetches)))
+    }
+
+    /// Notes an allocation of this thread, if its step is being rehearsed.
+    pub fn note_alloc(&self, address: u64, size: usize) {
+        if !self.is_rehearsing.load(Ordering::Acquire) {
+            return;
+        }
+        if let Some((thread, trace)) = &mut self.state.lock().rehearsal
+            && *thread == std::thread::current().id()
+        {
+            trace.alloc(address, size);
+        }
+    }
+
+    /// Notes that memory was freed.
+    pub fn note_free(&self, address: u64) {
+        if self.is_rehearsing.load(Ordering::Acquire)
+            && let Some((_, trace)) = &mut self.state.lock().rehearsal
+        {
+            trace.free(address);
+        }
+    }
+
+    /// The bytes that the arena lacks for `plan`. Frees a region that is too small by `free`.
+    pub fn lacks(&self, plan: &MemoryPlan, free: &mut dyn FnMut(u64, usize)) -> usize {
+        let mut state = self.state.lock();
+        if state.turn != Turn::Free || plan.bytes() <= state.arena.region.size {
+            return 0;
+        }
+        let old = std::mem::take(&mut state.arena.region);
+        if old.size > 0 {
+            state.arena.generation += 1;
+            if old.live.is_empty() {
+                drop(state);
+                free(old.base, old.size);
+            } else {
+                state.arena.orphans.push(old);
+            }
+        }
+        plan.bytes()
+    }
+
+    /// Gives the arena a region, unless it has got one meanwhile: then `free` takes it back.
+    pub fn provide(&self, base: u64, size: usize, free: &mut dyn FnMut(u64, usize)) {
+        let mut state = self.state.lock();
+        if state.turn == Turn::Free && state.arena.region.size == 0 {
+            state.arena.region = Region { base, size, live: BTreeMap::new() };
+            self.has_arena.store(true, Ordering::Release);
+            return;
+        }
+        drop(state);
+        free(base, size);
+    }
+
+    /// Runs and records `step`, whose memory is planned if it was rehearsed. `None` if its work
+    /// depends on more than its feeds, or if another step has the turn; the step ran all the same.
+    pub fn record(
+        &self,
+        step: &mut dyn RecordableStep,
+        plan: Option<&Arc<MemoryPlan>>,
+    ) -> Result<Option<Recording>> {
+        let begun = self.begin(plan);
         let ran = step.run();
         if begun {
             self.is_recording.store(false, Ordering::Release);
@@ -190,16 +330,23 @@ impl Recorder {
         let generation = state.arena.generation;
         let memory = ran.as_ref().ok();
         let fetched = |a: &u64| memory.is_some_and(|m| m.fetches.contains(a));
-        let kept: Vec<u64> = state.arena.taken.iter().copied().filter(|a| !fetched(a)).collect();
-        if !kept.is_empty() {
+        let arena = &mut state.arena;
+        let kept: Vec<u64> = arena.taken.iter().copied().filter(|a| !fetched(a)).collect();
+        let keeps_place = arena.region.live.keys().any(|a| !fetched(a));
+        if !kept.is_empty() || keeps_place {
             // They belong to tensors that outlive the step. Recordings from before may write there.
-            state.arena.generation += 1;
+            arena.generation += 1;
             for address in &kept {
-                state.arena.blocks.remove(address);
+                arena.blocks.remove(address);
             }
         }
-        state.arena.taken.clear();
-        let is_whole = kept.is_empty() && !std::mem::take(&mut state.is_refused);
+        if keeps_place {
+            let region = std::mem::take(&mut arena.region);
+            arena.orphans.push(region);
+        }
+        arena.plan = None;
+        arena.taken.clear();
+        let is_whole = kept.is_empty() && !keeps_place && !std::mem::take(&mut state.is_refused);
         state.turn = Turn::Free;
         drop(state);
         self.changed.notify_all();
@@ -214,13 +361,15 @@ impl Recorder {
         Ok(is_whole.then_some(Recording { work, generation }))
     }
 
-    fn begin(&self) -> bool {
+    fn begin(&self, plan: Option<&Arc<MemoryPlan>>) -> bool {
         let mut state = self.state.lock();
         if state.turn != Turn::Free {
             return false;
         }
         state.turn = Turn::Recording(std::thread::current().id());
         state.is_refused = false;
+        let fits = |plan: &&Arc<MemoryPlan>| plan.bytes() <= state.arena.region.size;
+        state.arena.plan = plan.filter(fits).map(|plan| (plan.clone(), 0));
         self.is_recording.store(true, Ordering::Release);
         true
     }
@@ -269,11 +418,32 @@ impl Recorder {
         }
     }
 
-    /// A free block of the arena, for the step that is being recorded on this thread.
+    /// Memory of the arena for the step that is being recorded on this thread: its planned place,
+    /// or a free block.
     pub fn take(&self, size: usize) -> Option<u64> {
         let mut state = self.state.lock();
-        let address = state.arena.free.get_mut(&size)?.pop()?;
-        state.arena.taken.insert(address);
+        let arena = &mut state.arena;
+        if let Some((plan, next)) = &mut arena.plan {
+            let place = plan.place(*next, size);
+            *next += 1;
+            match place {
+                Some(Some(offset)) => {
+                    let address = arena.region.base + offset as u64;
+                    if arena.region.is_free(address, size) {
+                        arena.region.live.insert(address, size);
+                        return Some(address);
+                    }
+                    // Another tensor lives longer than it did.
+                    arena.plan = None;
+                }
+                // It outlives the step.
+                Some(None) => return None,
+                // The step does not do what it did.
+                None => arena.plan = None,
+            }
+        }
+        let address = arena.free.get_mut(&size)?.pop()?;
+        arena.taken.insert(address);
         Some(address)
     }
 
@@ -288,21 +458,37 @@ impl Recorder {
     /// Bytes of the arena.
     pub fn memory(&self) -> usize {
         match self.has_arena.load(Ordering::Acquire) {
-            true => self.state.lock().arena.blocks.values().sum(),
+            true => {
+                let state = self.state.lock();
+                state.arena.region.size + state.arena.blocks.values().sum::<usize>()
+            }
             false => 0,
         }
     }
 
-    /// Takes back a block. False if it is none of the arena: the driver frees it.
-    pub fn give_back(&self, address: u64) -> bool {
+    /// Takes back memory of the arena.
+    pub fn give_back(&self, address: u64) -> GivenBack {
         if !self.has_arena.load(Ordering::Acquire) {
-            return false;
+            return GivenBack::No;
         }
         let mut state = self.state.lock();
-        let Some(&size) = state.arena.blocks.get(&address) else { return false };
-        state.arena.taken.remove(&address);
-        state.arena.free.entry(size).or_default().push(address);
-        true
+        let arena = &mut state.arena;
+        if arena.region.contains(address) {
+            arena.region.live.remove(&address);
+            return GivenBack::ToArena;
+        }
+        if let Some(i) = arena.orphans.iter().position(|orphan| orphan.contains(address)) {
+            arena.orphans[i].live.remove(&address);
+            if !arena.orphans[i].live.is_empty() {
+                return GivenBack::ToArena;
+            }
+            let Region { base, size, .. } = arena.orphans.swap_remove(i);
+            return GivenBack::Region(base, size);
+        }
+        let Some(&size) = arena.blocks.get(&address) else { return GivenBack::No };
+        arena.taken.remove(&address);
+        arena.free.entry(size).or_default().push(address);
+        GivenBack::ToArena
     }
 
     /// Gives up the arena, when memory has run out: calls `free` for its free blocks. False if
@@ -311,14 +497,23 @@ impl Recorder {
     pub fn release(&self, free: &mut dyn FnMut(u64, usize)) -> bool {
         let mut state = self.state.lock();
         let is_own = state.turn == Turn::Recording(std::thread::current().id());
-        if state.turn != Turn::Free && !is_own || state.arena.blocks.is_empty() {
+        let has_memory = !state.arena.blocks.is_empty() || state.arena.region.size > 0;
+        if state.turn != Turn::Free && !is_own || !has_memory {
             return false;
         }
         if is_own {
             state.is_refused = true;
             state.arena.taken.clear();
+            state.arena.plan = None;
         }
-        let blocks = std::mem::take(&mut state.arena.free);
+        let mut blocks = std::mem::take(&mut state.arena.free);
+        let region = std::mem::take(&mut state.arena.region);
+        match region.size {
+            0 => {}
+            size if region.live.is_empty() => blocks.entry(size).or_default().push(region.base),
+            // The last of its tensors frees it.
+            _ => state.arena.orphans.push(region),
+        }
         // Blocks that are still being downloaded are freed by their tensors.
         state.arena.blocks.clear();
         state.arena.generation += 1;
@@ -355,7 +550,7 @@ mod tests {
         recorder: &Recorder,
         run: impl FnMut(&Recorder) -> Result<StepMemory>,
     ) -> Result<Option<Recording>> {
-        recorder.record(&mut Step(recorder, run))
+        recorder.record(&mut Step(recorder, run), None)
     }
 
     #[test]
@@ -380,7 +575,7 @@ mod tests {
         };
         let before = record(&recorder, |_| Ok(StepMemory::default())).unwrap().unwrap();
         assert!(record(&recorder, keep).unwrap().is_none());
-        assert!(!recorder.give_back(256), "the driver frees it");
+        assert_eq!(recorder.give_back(256), GivenBack::No, "the driver frees it");
         let replayed = recorder.replay(before.generation, &mut || Ok(()));
         assert_eq!(replayed.unwrap(), Replay::Gone, "it may write to that memory");
         let fetch = |r: &Recorder| {
@@ -388,7 +583,7 @@ mod tests {
             Ok(StepMemory { fetches: vec![512], ..StepMemory::default() })
         };
         assert!(record(&recorder, fetch).unwrap().is_some());
-        assert!(recorder.give_back(512), "the next recording uses it again");
+        assert_eq!(recorder.give_back(512), GivenBack::ToArena, "it is used again");
     }
 
     #[test]
@@ -435,9 +630,98 @@ mod tests {
             let mut freed = Vec::new();
             assert!(r.release(&mut |address, _| freed.push(address)));
             assert_eq!(freed, [256]);
-            assert!(!r.give_back(512), "the driver frees it");
+            assert_eq!(r.give_back(512), GivenBack::No, "the driver frees it");
             Ok(StepMemory::default())
         };
         assert!(record(&recorder, step).unwrap().is_none());
+    }
+
+    /// Memory of a driver: addresses count up, and what is freed is noted.
+    fn planned(recorder: &Recorder, sizes: &[usize]) -> Arc<MemoryPlan> {
+        let step = |r: &Recorder| {
+            for (i, size) in sizes.iter().enumerate() {
+                r.note_alloc(1 << 20 | (i as u64) << 12, *size);
+                // Each block dies when the next but one is made.
+                if let Some(old) = i.checked_sub(1) {
+                    r.note_free(1 << 20 | (old as u64) << 12);
+                }
+            }
+            r.note_free(1 << 20 | (sizes.len() as u64 - 1) << 12);
+            Ok(StepMemory::default())
+        };
+        let rehearsed = recorder.rehearse(&mut Step(recorder, step), &mut |_, _| ());
+        Arc::new(rehearsed.unwrap().unwrap())
+    }
+
+    #[test]
+    fn a_rehearsed_step_gets_its_planned_places() {
+        let recorder = Recorder::default();
+        let plan = planned(&recorder, &[1024, 512, 1024]);
+        assert_eq!((plan.bytes(), plan.least_bytes()), (1536, 1536));
+        let mut freed = Vec::new();
+        let lacks = recorder.lacks(&plan, &mut |address, size| freed.push((address, size)));
+        assert_eq!(lacks, 1536);
+        recorder.provide(4096, lacks, &mut |_, _| ());
+        let step = |r: &Recorder| {
+            let (a, b) = (r.take(1024).unwrap(), r.take(512).unwrap());
+            assert!(a + 1024 <= b || b + 512 <= a, "{a} {b}");
+            assert_eq!(r.give_back(a), GivenBack::ToArena);
+            let c = r.take(1024).unwrap();
+            assert!(b + 512 <= c || c + 1024 <= b, "{b} {c}");
+            assert_eq!(r.take(256), None, "it was not planned");
+            assert_eq!(r.give_back(b), GivenBack::ToArena);
+            assert_eq!(r.give_back(c), GivenBack::ToArena);
+            Ok(StepMemory::default())
+        };
+        assert!(recorder.record(&mut Step(&recorder, step), Some(&plan)).unwrap().is_some());
+        assert_eq!(recorder.memory(), 1536);
+        // A larger plan needs another region, and earlier recordings end.
+        let larger = planned(&recorder, &[4096, 256]);
+        let lacks = recorder.lacks(&larger, &mut |address, size| freed.push((address, size)));
+        assert_eq!((lacks, &freed[..]), (4352, &[(4096, 1536)][..]));
+        let replayed = recorder.replay(0, &mut || Ok(()));
+        assert_eq!(replayed.unwrap(), Replay::Gone);
+    }
+
+    #[test]
+    fn a_region_is_freed_with_the_last_tensor_in_it() {
+        let recorder = Recorder::default();
+        let plan = planned(&recorder, &[256, 256]);
+        recorder.provide(4096, plan.bytes(), &mut |_, _| ());
+        let keep = |r: &Recorder| {
+            let _kept = (r.take(256), r.take(256));
+            Ok(StepMemory::default())
+        };
+        assert!(recorder.record(&mut Step(&recorder, keep), Some(&plan)).unwrap().is_none());
+        assert_eq!(recorder.memory(), 0);
+        assert_eq!(recorder.give_back(4096), GivenBack::ToArena);
+        assert_eq!(recorder.give_back(4096 + 256), GivenBack::Region(4096, 512));
+        assert_eq!(recorder.give_back(4096), GivenBack::No);
+    }
+
+    #[test]
+    fn a_large_region_is_given_up_for_a_rehearsal() {
+        let recorder = Recorder::default();
+        recorder.provide(4096, LARGE_REGION + 256, &mut |_, _| ());
+        let mut freed = Vec::new();
+        let step = |_: &Recorder| Ok(StepMemory::default());
+        let mut free = |address, size| freed.push((address, size));
+        assert!(recorder.rehearse(&mut Step(&recorder, step), &mut free).unwrap().is_some());
+        assert_eq!(freed, [(4096, LARGE_REGION + 256)]);
+        assert_eq!(recorder.replay(0, &mut || Ok(())).unwrap(), Replay::Gone);
+    }
+
+    #[test]
+    fn a_place_is_not_given_twice_when_a_tensor_lives_longer() {
+        let recorder = Recorder::default();
+        let plan = planned(&recorder, &[256, 512, 256]);
+        recorder.provide(4096, plan.bytes(), &mut |_, _| ());
+        let step = |r: &Recorder| {
+            let (a, b) = (r.take(256).unwrap(), r.take(512).unwrap());
+            assert_eq!(r.take(256), None, "the first is still there");
+            assert_eq!([r.give_back(a), r.give_back(b)], [GivenBack::ToArena; 2]);
+            Ok(StepMemory::default())
+        };
+        assert!(recorder.record(&mut Step(&recorder, step), Some(&plan)).unwrap().is_some());
     }
 }
