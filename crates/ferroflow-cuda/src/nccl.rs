@@ -18,8 +18,9 @@ const FILE_VARIABLE: &str = "FERROFLOW_NCCL";
 const OLDEST: c_int = 21_400;
 const SUCCESS: c_int = 0;
 const IN_PROGRESS: c_int = 7;
-/// How long joining a group may take.
-const JOIN_LIMIT: Duration = Duration::from_secs(60);
+/// How long joining a group may take, in seconds, and the variable that says so.
+const JOIN_SECONDS: u64 = 60;
+const JOIN_VARIABLE: &str = "FERROFLOW_NCCL_JOIN_SECONDS";
 const POLL: Duration = Duration::from_millis(1);
 const GROUP_BYTES: usize = 128;
 
@@ -148,7 +149,12 @@ pub(crate) fn new_group() -> Result<Vec<u8>> {
     }
 }
 
-/// Joins a group. Blocks until all ranks have joined, at most a minute.
+fn join_limit() -> Duration {
+    let given = std::env::var(JOIN_VARIABLE).ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(given.unwrap_or(JOIN_SECONDS))
+}
+
+/// Joins a group. Blocks until all ranks have joined, for a limited time.
 pub(crate) fn join(
     context: Context,
     group: &[u8],
@@ -172,14 +178,15 @@ pub(crate) fn join(
         return Err(nccl.error(status, "joining a group"));
     }
     let made = Group { nccl, context, state: Mutex::new(State { comm, failed: None }) };
-    let began = Instant::now();
+    let (began, limit) = (Instant::now(), join_limit());
     while let Some(status) = made.pending("joining a group")? {
         debug_assert_eq!(status, IN_PROGRESS);
-        if began.elapsed() > JOIN_LIMIT {
+        if began.elapsed() > limit {
             let cause = err!(
                 DeadlineExceeded,
-                "not all of the {size} ranks joined NCCL's group within {} s",
-                JOIN_LIMIT.as_secs()
+                "not all of the {size} ranks joined NCCL's group within {} s; \
+                 {JOIN_VARIABLE} sets the limit",
+                limit.as_secs()
             );
             made.abort(cause.clone());
             return Err(cause);

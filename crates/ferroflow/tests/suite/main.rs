@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod async_session;
+mod fake_gpus;
 mod gradient_rules;
 mod gradients;
 mod graph_gradients;
