@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Checks and measures Ferroflow on this machine's GPU. `cargo xtask gpu` packs it with the programs
-# that it runs. Results go to $OUT. A step that fails does not stop the next.
+# that it runs. Results go to $OUT. A step that fails does not stop the next. Arguments name the
+# steps to run, by how they begin: `run.sh train-block ranks`. Without any, all of them run.
+wanted=("$@")
 cd "$(dirname "$0")" || exit 1
 OUT=${OUT:-.}
 chmod +x ferroflow-oracle
@@ -20,9 +22,18 @@ XDG_CACHE_HOME=$PWD/cache
 export LD_LIBRARY_PATH XDG_CACHE_HOME
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$OUT/machine.txt"
 
+is_wanted() {
+  [ ${#wanted[@]} -eq 0 ] && return
+  for prefix in "${wanted[@]}"; do
+    case $1 in "$prefix"*) return ;; esac
+  done
+  return 1
+}
+
 step() {
   local name=$1 began=$SECONDS
   shift
+  is_wanted "$name" || return
   "$@" >"$OUT/$name.log" 2>&1
   echo "== $name: exit code $?, $((SECONDS - began)) s"
   tail -c 1500 "$OUT/$name.log"
@@ -32,7 +43,9 @@ step train-warm timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3
 step train-cnn timeout 60 ./ferroflow-oracle gpu-train cnn --seconds 3 --compare
 step train-resnet50 timeout 60 ./ferroflow-oracle gpu-train resnet50 --seconds 3
 step train-block timeout 60 ./ferroflow-oracle gpu-train block --seconds 3
-step check timeout 200 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
+# Again, with kernels from the cache.
+step train-resnet50-warm timeout 60 ./ferroflow-oracle gpu-train resnet50 --seconds 1
+step train-block-warm timeout 60 ./ferroflow-oracle gpu-train block --seconds 1
 ranks() {
   # $1 ranks share the one GPU of this machine.
   for rank in $(seq 0 $(($1 - 1))); do
@@ -45,9 +58,16 @@ export -f ranks
 step ranks-1 timeout 60 ./ferroflow-oracle gpu-ranks --megabytes 100
 step ranks-1-train timeout 60 ./ferroflow-oracle gpu-ranks --train
 step ranks-2 timeout 90 bash -c 'ranks 2'
+if python3 -c 'import torch' 2>/dev/null; then
+  step torch-models timeout 90 python3 torch_models.py --modes eager --seconds 2
+fi
+if python3 -c 'import jax' 2>/dev/null; then
+  step jax-models timeout 60 python3 jax_models.py --models mlp,cnn --seconds 2
+fi
+step check timeout 200 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
 if [ -n "$sanitizer" ]; then
-  for tool in memcheck racecheck; do
-    step $tool timeout 90 "$sanitizer" --tool $tool ./ferroflow-oracle gpu-train cnn --batch 4 --seconds 0.01
-  done
+  # The mlp has few kernels: racecheck follows every access to shared memory.
+  step racecheck timeout 90 "$sanitizer" --tool racecheck ./ferroflow-oracle gpu-train mlp --batch 4 --seconds 0.01
+  step memcheck timeout 90 "$sanitizer" --tool memcheck ./ferroflow-oracle gpu-train cnn --batch 4 --seconds 0.01
 fi

@@ -10,7 +10,8 @@ use crate::steps::{self, Failure, Result};
 ///
 /// Builds the checker, and copies it with TensorFlow's recorded answers and a script to
 /// target/gpu/. The machine needs the NVIDIA driver, NVRTC and cuBLASLt; nothing is installed
-/// there. Run `bash target/gpu/run.sh` on it: results go to $OUT. docs/gpu.jsonl keeps them.
+/// there. Run `bash target/gpu/run.sh` on it: results go to $OUT. docs/gpu.jsonl keeps them, and
+/// bench/gpu/README.md says which figures are missing.
 #[derive(clap::Args)]
 pub struct Args {
     /// Also runs the script here
@@ -20,19 +21,18 @@ pub struct Args {
 
 /// TensorFlow's recorded answers.
 const RECORDED: &str = "crates/ferroflow-oracle/tests/data/recorded.bin.gz";
-const SCRIPT: &str = "bench/gpu/run.sh";
+/// What the script runs, and the same models in PyTorch and JAX.
+const SCRIPTS: [&str; 3] = ["run.sh", "torch_models.py", "jax_models.py"];
 
 pub fn run(args: &Args) -> Result {
     steps::run(&mut steps::cargo(&["build", "--release", "-p", "ferroflow-oracle"]))?;
     let folder = paths::target().join("gpu");
     fs::create_dir_all(&folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
     let program = paths::target().join("release").join("ferroflow-oracle");
-    for (from, name) in [
-        (program.as_path(), "ferroflow-oracle"),
-        (Path::new(RECORDED), "recorded.bin.gz"),
-        (Path::new(SCRIPT), "run.sh"),
-    ] {
-        let copied = fs::copy(from, folder.join(name));
+    let scripts = SCRIPTS.map(|name| (Path::new("bench/gpu").join(name), name));
+    let others = [(program, "ferroflow-oracle"), (RECORDED.into(), "recorded.bin.gz")];
+    for (from, name) in others.into_iter().chain(scripts) {
+        let copied = fs::copy(&from, folder.join(name));
         copied.map_err(|e| Failure(format!("cannot copy {}: {e}", from.display())))?;
     }
     println!("packed {}", folder.display());
