@@ -11,6 +11,7 @@ Only `import_tf` imports TensorFlow, so that parents of client processes stay sm
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shlex
@@ -120,10 +121,17 @@ def thread_count(pid):
     return len(os.listdir("/proc/%d/task" % pid))
 
 
+def free_ports(n):
+    """Different ports that are free now: all are held until all are known."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(n)]
+        for s in sockets:
+            s.bind((HOST, 0))
+        return [s.getsockname()[1] for s in sockets]
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        return s.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def stop(proc):
@@ -207,8 +215,8 @@ class Cluster(Started):
 
     def __init__(self, args, jobs):
         self.servers = []
-        self.spec = {job: ["%s:%d" % (HOST, free_port()) for _ in range(n)]
-                     for job, n in jobs.items()}
+        ports = iter(free_ports(sum(jobs.values())))
+        self.spec = {job: ["%s:%d" % (HOST, next(ports)) for _ in range(n)] for job, n in jobs.items()}
         self.command = args.server_cmd
 
     def begin(self):
