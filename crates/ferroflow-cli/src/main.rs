@@ -10,5 +10,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: CountedHeap<MiMalloc> = CountedHeap(MiMalloc);
 
 fn main() -> ExitCode {
-    ferroflow_cli::main_from(std::env::args_os().collect(), None).into()
+    ferroflow_command::main_from(std::env::args_os().collect(), None).into()
 }

@@ -8,5 +8,5 @@ use std::path::PathBuf;
 /// `program` is the script that starts the command again, for the processes that it starts.
 #[pyfunction]
 pub fn main(py: Python<'_>, words: Vec<OsString>, program: PathBuf) -> i32 {
-    py.detach(|| i32::from(ferroflow_cli::main_from(words, Some(program))))
+    py.detach(|| i32::from(ferroflow_command::main_from(words, Some(program))))
 }

@@ -3,8 +3,8 @@
 use crate::error::status;
 use crate::exit::detached;
 use crate::ops;
-use ferroflow_cli::gpus::of_process;
 use ferroflow_cluster::{ClusterSpec, ServerOptions, Trust, gpu_choice};
+use ferroflow_command::gpus::of_process;
 use ferroflow_train::BackgroundServer;
 use parking_lot::Mutex;
 use pyo3::prelude::*;

@@ -8,8 +8,8 @@ use crate::graph::GraphCore;
 use crate::handles::{PyOperation, PyTensor};
 use crate::ops;
 use crate::wire::node_def;
-use ferroflow_cli::gpus::of_process;
 use ferroflow_cluster::{ConnectOptions, RemoteSession, gpu_choice, network_threads, run_metadata};
+use ferroflow_command::gpus::of_process;
 use ferroflow_core::{
     CancelToken, DType, Error, Gpu, GpuChoice, InlineScope, Result, Tensor, ThreadKind, err,
 };

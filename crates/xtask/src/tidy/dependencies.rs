@@ -5,10 +5,11 @@ use super::Finding;
 use super::tree::{Tree, identifiers};
 
 /// Crates that may depend on tokio.
-const WITH_TOKIO: [&str; 7] = [
+const WITH_TOKIO: [&str; 8] = [
     "ferroflow",
     "ferroflow-cluster",
     "ferroflow-cli",
+    "ferroflow-command",
     "ferroflow-observe",
     "ferroflow-python",
     "ferroflow-serve",

@@ -1,5 +1,5 @@
 //! `docs/src/reference/command.md` is what `--help` prints. Write it again with
-//! `UPDATE_DOCS=1 cargo test -p ferroflow-cli command_doc`.
+//! `UPDATE_DOCS=1 cargo test -p ferroflow-command command_doc`.
 
 use crate::Cli;
 use clap::{Command, CommandFactory};
@@ -24,7 +24,7 @@ fn the_page_of_commands_is_fresh() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == fresh,
-        "docs/src/reference/command.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow-cli command_doc"
+        "docs/src/reference/command.md is stale; run: UPDATE_DOCS=1 cargo test -p ferroflow-command command_doc"
     );
 }
 

@@ -198,7 +198,7 @@ mod tests {
         assert!(std::panic::catch_unwind(|| check(&document)).is_err());
     }
 
-    /// Write them again with `UPDATE_DOCS=1 cargo test -p ferroflow-cli k8s`.
+    /// Write them again with `UPDATE_DOCS=1 cargo test -p ferroflow-command k8s`.
     #[test]
     fn the_book_shows_what_render_writes() {
         let linear = "--name linear --secret linear --checkpoints claim --ps 1 --workers 2 -- \
@@ -219,7 +219,7 @@ mod tests {
             let written = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(
                 written == fresh,
-                "{file} is stale: UPDATE_DOCS=1 cargo test -p ferroflow-cli k8s"
+                "{file} is stale: UPDATE_DOCS=1 cargo test -p ferroflow-command k8s"
             );
         }
     }
