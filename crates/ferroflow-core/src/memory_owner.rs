@@ -83,7 +83,7 @@ impl MemoryOwner {
     }
 
     /// The container of resources that belong to this session alone. Other sessions cannot guess
-    /// its name. Whoever ends the session clears it.
+    /// its name. The end of the session clears it.
     pub fn container(&self) -> &str {
         &self.container
     }

@@ -41,8 +41,8 @@ pub struct GpuFormula {
     pub operands: OperandShapes,
 }
 
-/// A reduction in CUDA C++. `x`, `a` and `b` are of type `Acc`, `count` is an `i64`, `T` is the type
-/// of the elements.
+/// A reduction in CUDA C++. `x`, `a` and `b` are of type `Acc`, `count` is an `i64`, `T` is the
+/// type of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuFold {
     /// The type of accumulators.

@@ -25,8 +25,8 @@ pub fn read_file(name: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// The next line of the file `name`, without its end; `None` behind the last one. Its bytes are added
-/// to `counted` as they are read, so that a line without an end is an error too.
+/// The next line of the file `name`, without its end; `None` behind the last one. Its bytes are
+/// added to `counted` as they are read, so that a line without an end is an error too.
 pub fn read_line(
     name: &str,
     from: &mut impl BufRead,

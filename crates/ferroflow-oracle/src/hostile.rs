@@ -1,6 +1,6 @@
-//! Calls that mean harm: a recorded call, which is valid, with one thing in it driven to an extreme.
-//! An index, a size, an attribute or a dimension is huge or negative, or a shape has no elements and
-//! a huge dimension. Such calls pass most checks of an op and reach its kernel.
+//! Calls that mean harm: a recorded call, which is valid, with one thing in it driven to an
+//! extreme. An index, a size, an attribute or a dimension is huge or negative, or a shape has no
+//! elements and a huge dimension. Such calls pass most checks of an op and reach its kernel.
 
 use crate::record::{RecordedAnswer, RecordedCase};
 use ferroflow::Tensor;

@@ -3,8 +3,8 @@
 //!
 //! `record` reads cases, `answer` runs one in Ferroflow, `compare` compares two answers,
 //! `explained` knows the intended differences, and `report` counts. `gpu` runs the same cases on a
-//! GPU, `models` trains there, and `ranks` reduces between the GPUs of ranks. `hostile` changes cases
-//! into calls that mean harm.
+//! GPU, `models` trains there, and `ranks` reduces between the GPUs of ranks. `hostile` changes
+//! cases into calls that mean harm.
 #![forbid(unsafe_code)]
 
 pub mod answer;

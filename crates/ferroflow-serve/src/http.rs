@@ -55,8 +55,9 @@ pub(crate) trait HttpService: Send + Sync + 'static {
 /// What a server allows.
 pub(crate) struct HttpRules {
     pub limits: Limits,
-    /// Whether requests must be for a name of this host. Where a user of this host is let in without
-    /// credentials, so is the browser of that user, and with it every site that is open in it.
+    /// Whether requests must be for a name of this host. Where a user of this host is let in
+    /// without credentials, so is the browser of that user, and with it every site that is open in
+    /// it.
     pub checks_host: bool,
     names: Vec<String>,
 }

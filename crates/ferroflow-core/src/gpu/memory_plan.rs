@@ -36,8 +36,8 @@ impl MemoryTrace {
         }
     }
 
-    /// Places for all that was allocated. What is fetched stays until the end; what is alive besides
-    /// outlives the step and gets no place.
+    /// Places for all that was allocated. What is fetched stays until the end; what is alive
+    /// besides outlives the step and gets no place.
     pub fn plan(mut self, fetches: &[u64]) -> MemoryPlan {
         for one in &mut self.allocations {
             if one.until.is_none() && fetches.contains(&one.address) {
@@ -93,8 +93,8 @@ impl MemoryPlan {
         MemoryPlan { places, bytes, least: most_alive(allocations) }
     }
 
-    /// The place of allocation number `i`: its offset, or nothing if it outlives the step. `None` if
-    /// none of this size was planned.
+    /// The place of allocation number `i`: its offset, or nothing if it outlives the step. `None`
+    /// if none of this size was planned.
     pub(super) fn place(&self, i: usize, size: usize) -> Option<Option<usize>> {
         let (planned, offset) = *self.places.get(i)?;
         (planned == size).then_some(offset)

@@ -160,7 +160,8 @@ enum Turn {
     Replaying,
 }
 
-/// Memory that recorded steps share: a region with planned places, and blocks that were not planned.
+/// Memory that recorded steps share: a region with planned places, and blocks that were not
+/// planned.
 #[derive(Default)]
 struct Arena {
     /// Counts how often its memory was given up.

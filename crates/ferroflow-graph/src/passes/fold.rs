@@ -19,8 +19,8 @@ pub type EvaluateFn<'a> = &'a dyn Fn(&Node, &[Tensor]) -> Result<Vec<Tensor>>;
 /// Larger results are not folded: a graph that holds them costs more than computing them.
 const MAX_BYTES: usize = 10 << 20;
 
-/// Nodes that take long are not folded: a step can be cancelled, compiling one cannot, and may be done
-/// by a network thread. An op that does much work for each byte counts as such beyond these.
+/// Nodes that take long are not folded: a step can be cancelled, compiling one cannot, and may be
+/// done by a network thread. An op that does much work for each byte counts as such beyond these.
 const MAX_EXPENSIVE_BYTES: usize = 64 << 10;
 const MAX_FLOPS: f64 = 1e7;
 /// What all nodes of a graph together may take.

@@ -1,5 +1,6 @@
-//! Ranks with GPUs over libraries that gcc makes: a driver whose memory is that of the processor, and
-//! an NCCL for the threads of one process. They show that no rank hangs when another one fails.
+//! Ranks with GPUs over libraries that gcc makes: a driver whose memory is that of the processor,
+//! and an NCCL for the threads of one process. They show that no rank hangs when another one
+//! fails.
 
 use ferroflow::collective::Membership;
 use ferroflow::gpu::{CudaOptions, find_gpus};

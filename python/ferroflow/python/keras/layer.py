@@ -134,7 +134,8 @@ class Layer(base.Layer):
         outputs = super().__call__(inputs, *args, **kwargs)
         flat = nest.flatten(outputs)
         if any(t is i for t in flat for i in nest.flatten(inputs)):
-            # A layer that changes nothing makes tensors of its own: models tell layers apart by them.
+            # A layer that changes nothing makes tensors of its own: models tell layers apart by
+            # them.
             outputs = nest.map_structure(array_ops.identity, outputs)
             flat = nest.flatten(outputs)
         node = (self, inputs, args, {k: v for k, v in kwargs.items() if k != "training"}, outputs)

@@ -43,8 +43,8 @@ impl FormulaKind {
 }
 
 impl Formula {
-    /// A node may be fused if it is pure and on a GPU. One that reads a variable through a reference
-    /// joins others if they read the same value ([`Timely::reads_alike`]).
+    /// A node may be fused if it is pure and on a GPU. One that reads a variable through a
+    /// reference joins others if they read the same value ([`Timely::reads_alike`]).
     pub fn of(graph: &GraphIr, id: NodeId, node: &Node, timely: &Timely<'_>) -> Option<Formula> {
         let gpu = node.op.gpu.as_ref().filter(|gpu| gpu.takes(&node.attrs))?;
         let is_simple = node.op.is_pure()
