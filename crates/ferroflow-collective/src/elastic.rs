@@ -25,6 +25,14 @@ const MAGIC: u32 = 0xFE44_E1A7;
 /// The role in the certificate of the driver.
 const DRIVER_ROLE: &str = "driver";
 
+/// Why the driver refuses a process that comes after others have finished.
+const JOB_IS_DONE: &str = "the job is done";
+
+/// Whether this error of a process means that others had finished before it got a rank.
+pub fn is_job_done(e: &Error) -> bool {
+    e.code() == Code::FailedPrecondition && e.message() == JOB_IS_DONE
+}
+
 /// Enables TCP keepalive, so that an idle connection ends when the other host goes down.
 fn watch(stream: &TcpStream) -> std::io::Result<()> {
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;

@@ -9,6 +9,7 @@ mod credentials;
 mod dashboard;
 mod devices;
 mod doctor;
+mod driver;
 mod exec;
 pub mod gpus;
 mod http_flags;
@@ -50,6 +51,7 @@ enum Verb {
     Server(Box<server::Args>),
     Serve(Box<serve::Args>),
     Run(run::Args),
+    Driver(driver::Args),
     Exec(exec::Args),
     Certs(credentials::Args),
     K8s(k8s::Args),
@@ -135,6 +137,7 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         Verb::Completions(args) => shell::completions(args),
         Verb::Man(args) => shell::man(args),
         Verb::Run(args) => run::run(args),
+        Verb::Driver(args) => driver::run(args),
         Verb::Exec(args) => exec::run(args),
         Verb::Certs(args) => credentials::run(args),
         Verb::K8s(args) => k8s::run(args),

@@ -29,8 +29,10 @@ enum Verb {
 /// Write the manifests of the job that the flags of `ferroflow run` describe
 ///
 /// The job is a JobSet: ranks with -np, or parameter servers and workers with --ps and --workers.
-/// Its pods find each other by their host names, use TLS with the credentials of a Secret, and
-/// restart when they fail. The output goes to standard output, for `kubectl apply -f -`.
+/// With --min-np or --max-np the ranks are elastic: they join and leave as the Job NAME-rank-0 is
+/// scaled. Pods of a JobSet find each other by their host names, use TLS with the credentials of a
+/// Secret, and restart when they fail. The output goes to standard output, for `kubectl apply -f
+/// -`.
 ///
 /// With --as trainer: a ClusterTrainingRuntime of Kubeflow Trainer, and a TrainJob that uses it.
 /// With --as helm: a Helm chart in the folder --out. Its values set image, number of pods and
@@ -192,6 +194,24 @@ mod tests {
     }
 
     #[test]
+    fn an_elastic_job_has_a_driver_and_ranks_that_restart_alone() {
+        let job = job("-n 2 --min-np 1 --max-np 4 --port 5000 -- train").unwrap();
+        let documents = manifests::jobset(&job).unwrap();
+        documents.iter().for_each(check);
+        let jobs = &documents[1]["spec"]["replicatedJobs"];
+        let container =
+            |i: usize| &jobs[i]["template"]["spec"]["template"]["spec"]["containers"][0];
+        let command = container(0)["command"].to_string();
+        assert!(
+            command.contains(r#""driver","--np","2","--min-np","1","--max-np","4""#),
+            "{command}"
+        );
+        assert!(container(1)["env"].to_string().contains("-driver-0-0."), "{}", container(1));
+        assert_eq!(jobs[1]["template"]["spec"]["backoffLimit"], 100);
+        assert_eq!(documents[1]["spec"]["successPolicy"]["targetReplicatedJobs"][0], "rank");
+    }
+
+    #[test]
     fn the_schemas_find_a_misspelled_field() {
         let mut document = manifests::jobset(&job(JOBS[3]).unwrap()).unwrap().pop().unwrap();
         document["spec"]["succesPolicy"] = document["spec"]["successPolicy"].take();
@@ -240,7 +260,10 @@ mod tests {
         for (words, flag) in [
             ("-n 2 -H a:2 -- train", "-H"),
             ("-n 2 --rsh ssh -- train", "--rsh"),
-            ("-n 2 --min-np 1 -- train", "--min-np"),
+            ("-n 2 --min-np 3 -- train", "--min-np"),
+            ("--workers 2 --max-np 3 -- train", "--max-np"),
+            ("-n 2 --max-np 3 --as helm -- train", "--as"),
+            ("-n 2 --host-discovery-script x -- train", "--host-discovery-script"),
             ("-n 2 --servers 1 -- train", "--servers"),
             ("--workers 2 --serve all -- train", "--serve all"),
             ("--name A_b -n 2 -- train", "--name"),

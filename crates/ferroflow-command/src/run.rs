@@ -16,6 +16,7 @@ mod shortage;
 pub mod single;
 pub mod summing;
 
+pub use elastic::bounds as elastic_bounds;
 pub use hook::Client;
 pub use hosts::Host;
 
@@ -181,13 +182,26 @@ pub struct JobShape {
     pub port: Option<u16>,
     pub insecure: bool,
     pub program: Vec<String>,
+    /// Seconds that an elastic job waits for processes.
+    pub elastic_timeout: u64,
 }
 
 /// The processes of a job.
 #[derive(Clone, Copy)]
 pub enum JobTasks {
     Ranks(usize),
-    Cluster { ps: usize, workers: usize, chief: bool, evaluator: bool },
+    /// Ranks that join and leave: how many at first, at least and at most.
+    Elastic {
+        np: usize,
+        min: usize,
+        max: usize,
+    },
+    Cluster {
+        ps: usize,
+        workers: usize,
+        chief: bool,
+        evaluator: bool,
+    },
 }
 
 impl Args {
@@ -197,8 +211,6 @@ impl Args {
             ("-H", self.hosts.is_some()),
             ("--rsh", self.rsh.is_some()),
             ("--servers", self.servers.is_some()),
-            ("--min-np", self.min_np.is_some()),
-            ("--max-np", self.max_np.is_some()),
             ("--host-discovery-script", self.host_discovery_script.is_some()),
             ("--serve all", self.serve == Serve::All),
         ];
@@ -209,7 +221,14 @@ impl Args {
             _ if self.hybrid_ps().is_some() => {
                 return Err(invalid("--ps with -np has no meaning here: leave one out".into()));
             }
+            (Some(np), _) if np > 0 && self.is_elastic() => {
+                let (min, max) = elastic::bounds(np, self.min_np, self.max_np)?;
+                JobTasks::Elastic { np, min, max }
+            }
             (Some(np), _) if np > 0 => JobTasks::Ranks(np),
+            (None, Some(_)) if self.is_elastic() => {
+                return Err(invalid("--min-np and --max-np are for ranks: give -np N".into()));
+            }
             (None, Some(workers)) if workers > 0 => JobTasks::Cluster {
                 ps: self.ps.unwrap_or(1),
                 workers,
@@ -225,6 +244,7 @@ impl Args {
             port: self.port,
             insecure: self.insecure,
             program: self.program.clone(),
+            elastic_timeout: self.elastic_timeout,
         })
     }
 

@@ -77,9 +77,16 @@ pub fn init_with(config: Config) -> Result<World> {
 }
 
 /// Connects to the other ranks of the elastic job that the environment describes, as `ferroflow
-/// run` with `--min-np` or `--max-np` sets it.
+/// run` with `--min-np` or `--max-np` sets it. If the others have finished before this process got
+/// a rank, the process ends here with status 0: there is nothing to do, and nothing has failed.
 pub fn elastic_init() -> Result<elastic::Elastic> {
-    elastic::Elastic::meet(elastic::seat_from_env()?, Config::from_env(), &default_catalog())
+    let seat = elastic::seat_from_env()?;
+    let met = elastic::Elastic::meet(seat, Config::from_env(), &default_catalog());
+    if met.as_ref().is_err_and(ferroflow_collective::elastic::is_job_done) {
+        eprintln!("ferroflow: the job is done; this process ends without work");
+        std::process::exit(0);
+    }
+    met
 }
 
 /// Reduction operator; the numbers are Horovod's.

@@ -25,7 +25,7 @@ pub fn ranks_go_on_as_slots_come_and_go() {
 }
 
 /// Adds 1 to a variable in each step, until the file `STOP_FILE` is there.
-fn rank() {
+pub fn rank() {
     let stop = std::env::var("STOP_FILE").unwrap();
     let job = hvd::elastic_init().unwrap();
     let g = job.world().graph();

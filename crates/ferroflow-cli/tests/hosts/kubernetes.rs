@@ -3,8 +3,11 @@
 //! comes back with the same name and another address.
 
 use crate::common::{FOREVER, Lines, PROGRAM, Running, ferroflow, folder};
+use crate::elastic;
+use ferroflow_testing::{child, this_test};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -103,7 +106,11 @@ impl Cluster {
         let entries = self.names.iter().map(|(name, address)| format!("{address} {name}\n"));
         let hosts = format!("127.0.0.1 localhost\n{}", entries.collect::<String>());
         for namespace in &self.namespaces[1..] {
-            std::fs::write(format!("/etc/netns/{namespace}/hosts"), &hosts).unwrap();
+            // Not truncated first: a pod that starts now must find the names.
+            let path = format!("/etc/netns/{namespace}/hosts");
+            let mut file = std::fs::File::options().write(true).open(path).unwrap();
+            file.write_all(hosts.as_bytes()).unwrap();
+            file.set_len(hosts.len() as u64).unwrap();
         }
         self.run(role, index, &namespace)
     }
@@ -135,6 +142,7 @@ impl Cluster {
                 Some("metadata.annotations['batch.kubernetes.io/job-completion-index']") => {
                     index.to_string()
                 }
+                Some("metadata.name") => format!("{}-{role}-0-{index}-x7c2v", self.name),
                 Some(other) => panic!("unknown field {other}"),
                 None => {
                     let mut value = mounted(variable["value"].as_str().unwrap());
@@ -274,4 +282,50 @@ pub fn an_all_reduce_job_starts_again_after_a_rank_is_lost() {
     for pod in &mut pods {
         assert!(pod.process.end().success());
     }
+}
+
+/// The ranks continue when the Job is scaled up or down and when a pod is lost. When the driver is
+/// lost, all ranks end and start again.
+pub fn an_elastic_job_grows_and_shrinks_with_its_pods() {
+    if child::role().as_deref() == Some("rank") {
+        return elastic::rank();
+    }
+    let rank = child::words(this_test!());
+    let role = format!("{}=rank", child::ROLE);
+    let flags = ["-n", "2", "--min-np", "1", "--max-np", "4", "-x", &role];
+    let more = ["-x", "STOP_FILE=/checkpoints/stop", "--"];
+    let rank: Vec<&str> = rank.iter().map(String::as_str).collect();
+    let mut cluster = Cluster::apply("grows", &[&flags[..], &more, &rank].concat());
+    let driver = cluster.start("driver", 0);
+    driver.lines.wait_for("ready 0.0.0.0:");
+    let (first, second) = (cluster.start("rank", 0), cluster.start("rank", 1));
+    first.lines.wait_for("a rank among 2");
+    // Scaled up, and down again: the kubelet sends SIGTERM.
+    let mut third = cluster.start("rank", 2);
+    first.lines.wait_for("a rank among 3");
+    third.process.signal("TERM");
+    third.process.end();
+    first.lines.wait_for("a rank among 2");
+    // A pod is lost, and its successor has another address.
+    second.kill();
+    first.lines.wait_for("a rank among 1");
+    let mut second = cluster.start("rank", 1);
+    first.lines.wait_for("a rank among 2");
+    // The driver is lost: the ranks cannot go on without it.
+    driver.kill();
+    let mut first = first;
+    assert!(!first.process.end().success() && !second.process.end().success());
+    let mut driver = cluster.start("driver", 0);
+    driver.lines.wait_for("ready 0.0.0.0:");
+    let mut ranks = [cluster.start("rank", 0), cluster.start("rank", 1)];
+    ranks[0].lines.wait_for("a rank among 2");
+    std::fs::write(cluster.mounts[1].1.join("stop"), "").unwrap();
+    for rank in &mut ranks {
+        rank.lines.wait_for("all steps were made");
+        assert!(rank.process.end().success());
+    }
+    // A pod that comes too late ends without an error, and then the controller ends the driver.
+    assert!(cluster.start("rank", 2).process.end().success());
+    driver.process.signal("TERM");
+    assert!(driver.process.end().success());
 }

@@ -55,6 +55,7 @@ fn main() {
             NETWORK_NAMESPACES
         ),
         trial!(kubernetes::a_cluster_goes_on_when_any_of_its_pods_is_replaced, NETWORK_NAMESPACES),
+        trial!(kubernetes::an_elastic_job_grows_and_shrinks_with_its_pods, NETWORK_NAMESPACES),
         trial!(kubernetes::an_all_reduce_job_starts_again_after_a_rank_is_lost, NETWORK_NAMESPACES),
         trial!(gpu_libraries::an_old_driver_is_named_with_its_version, gpu_libraries::GCC),
         trial!(gpu_libraries::a_missing_function_of_the_driver_is_named, gpu_libraries::GCC),

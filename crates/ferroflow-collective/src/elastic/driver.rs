@@ -1,6 +1,6 @@
 //! The driver of an elastic job: tracks its processes and assigns ranks.
 
-use super::{DriverMessage, WorkerMessage, watch};
+use super::{DriverMessage, JOB_IS_DONE, WorkerMessage, watch};
 use crate::rendezvous::{Deadline, Greeted, Greeter, MEMBER_ROLE};
 use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Error, Result, err};
@@ -363,7 +363,7 @@ impl EpochState {
             (worker.late, worker.ready) = (true, None);
             // Record it first, so that the launcher knows before the process can end.
             self.report.lock().late.push(worker.name.clone());
-            send(worker, &DriverMessage::Refused(err!(FailedPrecondition, "the job is done")));
+            send(worker, &DriverMessage::Refused(err!(FailedPrecondition, "{JOB_IS_DONE}")));
         }
     }
 

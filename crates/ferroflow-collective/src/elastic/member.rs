@@ -153,7 +153,7 @@ impl ElasticMember {
                 }
                 Err(_) => return group,
             };
-            // Ignore the error: if the driver is gone, the group still works until the next epoch.
+            // Ignore the error: if the driver is gone, the ranks end this epoch soon.
             let _ = write_frame(&mut self.stream, &message.encode());
             match group {
                 Err(e) => tracing::info!("epoch {epoch}: {e}"),
@@ -180,7 +180,8 @@ impl ElasticMember {
         end.unwrap_or_else(|| err!(Unavailable, "lost the connection to the elastic driver: {e}"))
     }
 
-    /// Whether newcomers wait: the ranks should end this epoch at the next opportunity.
+    /// Whether newcomers wait or the driver is gone: the ranks should end this epoch at the next
+    /// opportunity.
     pub fn has_newcomers(&self) -> bool {
         self.shared.newcomers.load(Ordering::SeqCst)
     }
@@ -252,6 +253,8 @@ fn listen(mut stream: SecureStream, shared: &Shared) {
         }
     };
     shared.state.lock().end.get_or_insert(end);
+    // The ranks end this epoch: a new driver could form another group of the same job beside it.
+    shared.newcomers.store(true, Ordering::SeqCst);
     shared.changed.notify_all();
 }
 

@@ -257,11 +257,26 @@ fn a_process_that_joins_after_the_job_is_done_is_refused() {
     first.done();
     let e = waits.join().unwrap();
     assert_eq!((e.code(), e.message()), (Code::FailedPrecondition, "the job is done"));
+    assert!(super::is_job_done(&e));
     let e = member(&driver, "late").next_group(&options()).err().unwrap();
     assert_eq!(e.message(), "the job is done");
     let report = driver.report();
     assert_eq!((report.epochs, report.done, report.lost), (1, 1, 0));
     assert_eq!(report.late, ["waiting", "late"]);
+}
+
+#[test]
+fn ranks_leave_their_epoch_when_the_driver_is_gone() {
+    let driver = driver(1, 1, 1);
+    let mut member = member(&driver, "a");
+    let group = member.next_group(&options()).unwrap();
+    assert!(!member.has_newcomers());
+    drop(driver);
+    while !member.has_newcomers() {
+        std::thread::yield_now();
+    }
+    drop(group);
+    assert!(member.next_group(&options()).is_err());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The job that `ferroflow k8s render` writes: its pods by role, and what they share.
 
 use super::secret::Secret;
-use super::{RenderArgs, wrong};
+use super::{Format, RenderArgs, wrong};
 use crate::run::{JobShape, JobTasks};
 use ferroflow::Result;
 use serde_json::{Value, json};
@@ -38,6 +38,10 @@ pub struct PodRole {
     /// The name of the Job, and of the container.
     pub name: &'static str,
     pub count: usize,
+    /// How many there can be: an elastic job may get more than `count`.
+    pub most: usize,
+    /// The variable that has the number of a pod.
+    pub place: &'static str,
     pub command: Vec<String>,
     pub port: u16,
     /// Variables that say which task this is.
@@ -58,6 +62,12 @@ impl KubernetesJob {
         let shape = args.job.shape()?;
         let roles = match shape.tasks {
             JobTasks::Ranks(n) => vec![ranks(&shape, n)],
+            JobTasks::Elastic { np, min, max } if args.format == Format::Jobset => {
+                elastic(&shape, np, min, max)
+            }
+            JobTasks::Elastic { .. } => {
+                return Err(wrong("an elastic job is written as a JobSet: leave out --as"));
+            }
             JobTasks::Cluster { .. } => tasks(&shape)?,
         };
         let secret = match (&args.secret, shape.insecure) {
@@ -107,6 +117,8 @@ fn ranks(shape: &JobShape, n: usize) -> PodRole {
     PodRole {
         name: "rank",
         count: n,
+        most: n,
+        place: "FERROFLOW_RANK",
         command: shape.program.clone(),
         port,
         env: vec![
@@ -118,6 +130,41 @@ fn ranks(shape: &JobShape, n: usize) -> PodRole {
         has_health: false,
         runs_program: true,
     }
+}
+
+/// Elastic ranks, and the driver that assigns them. A lost rank restarts alone.
+fn elastic(shape: &JobShape, np: usize, min: usize, max: usize) -> Vec<PodRole> {
+    let port = shape.port.unwrap_or(RANK_PORT);
+    let mut command = ["ferroflow", "driver"].map(String::from).to_vec();
+    let timeout = usize::try_from(shape.elastic_timeout).unwrap_or(usize::MAX);
+    let numbers =
+        [("--np", np), ("--min-np", min), ("--max-np", max), ("--elastic-timeout", timeout)];
+    for (flag, number) in numbers {
+        command.extend([flag.into(), number.to_string()]);
+    }
+    command.extend(["--bind".into(), format!("0.0.0.0:{port}")]);
+    let driver = PodRole {
+        name: "driver",
+        count: 1,
+        most: 1,
+        place: "FERROFLOW_TASK",
+        command,
+        port,
+        env: Vec::new(),
+        decides: false,
+        restarts_alone: true,
+        has_health: false,
+        runs_program: false,
+    };
+    let address = format!("{}:{port}", host("driver", 0));
+    let pod = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+    let env = vec![
+        json!({"name": "FERROFLOW_ELASTIC", "value": address}),
+        json!({"name": "FERROFLOW_NAME", "valueFrom": pod}),
+    ];
+    let place = "FERROFLOW_TASK";
+    let rank = PodRole { most: max, place, env, restarts_alone: true, ..ranks(shape, np) };
+    vec![driver, rank]
 }
 
 fn tasks(shape: &JobShape) -> Result<Vec<PodRole>> {
@@ -148,6 +195,8 @@ fn tasks(shape: &JobShape) -> Result<Vec<PodRole>> {
         PodRole {
             name,
             count,
+            most: count,
+            place: "FERROFLOW_TASK",
             command: if is_server { server.to_vec() } else { shape.program.clone() },
             port,
             env: vec![

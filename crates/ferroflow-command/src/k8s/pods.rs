@@ -88,10 +88,9 @@ fn container(job: &KubernetesJob, role: &PodRole) -> Value {
 fn variables(job: &KubernetesJob, role: &PodRole) -> Vec<Value> {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
-    let place = if role.name == "rank" { "FERROFLOW_RANK" } else { "FERROFLOW_TASK" };
     let mut all = vec![
         field("FERROFLOW_JOB_NAME", "metadata.labels['jobset.sigs.k8s.io/jobset-name']"),
-        field(place, index),
+        field(role.place, index),
     ];
     all.extend(role.env.iter().cloned());
     if job.secret.is_some() {

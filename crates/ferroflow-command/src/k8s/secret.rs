@@ -29,9 +29,10 @@ impl Secret {
         for role in roles {
             let of = |i: usize| match role.name {
                 "rank" => rank_role(i),
+                "driver" => "driver".into(),
                 job => task_role(job, i as u32),
             };
-            tasks.extend((0..role.count).map(of));
+            tasks.extend((0..role.most).map(of));
         }
         let pem = JobAuthority::new()?.pem(&tasks, &[], DAYS)?;
         let manifest = json!({

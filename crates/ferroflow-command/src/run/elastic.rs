@@ -41,15 +41,21 @@ pub struct ElasticPlan {
     pub ps: Option<usize>,
 }
 
+/// The least and the greatest number of ranks of an elastic job that starts with `np`.
+pub fn bounds(np: usize, min: Option<usize>, max: Option<usize>) -> Result<(usize, usize)> {
+    let min = min.unwrap_or(np);
+    let max = max.unwrap_or(np.max(min));
+    if min == 0 || np < min || max < np {
+        let asked = format!("-np {np}, --min-np {min}, --max-np {max}");
+        return Err(invalid(format!("{asked}: 1 <= --min-np <= -np <= --max-np must hold")));
+    }
+    Ok((min, max))
+}
+
 impl ElasticPlan {
     /// The settings from the command line, with `np` initial processes.
     pub fn new(args: &Args, np: usize) -> Result<ElasticPlan> {
-        let min = args.min_np.unwrap_or(np);
-        let max = args.max_np.unwrap_or(np.max(min));
-        if min == 0 || np < min || max < np {
-            let asked = format!("-np {np}, --min-np {min}, --max-np {max}");
-            return Err(invalid(format!("{asked}: 1 <= --min-np <= -np <= --max-np must hold")));
-        }
+        let (min, max) = bounds(np, args.min_np, args.max_np)?;
         let hosts = match (&args.hosts, &args.host_discovery_script) {
             (Some(list), _) => hosts("-H", Some(list), np)?,
             // The script runs for the first time when the job starts.

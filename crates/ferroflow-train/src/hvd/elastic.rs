@@ -332,7 +332,8 @@ pub fn seat_from_env() -> Result<ElasticMember> {
     seat.ok_or_else(|| {
         err!(
             FailedPrecondition,
-            "this process was not started by `ferroflow run` with --min-np or --max-np"
+            "this process was not started by `ferroflow run` with --min-np or --max-np, and \
+             FERROFLOW_ELASTIC names no driver"
         )
     })
 }
