@@ -71,7 +71,7 @@ pub struct CountedSession {
     /// A number for logs. The handle of a session is a secret.
     pub number: u64,
     opened: Instant,
-    /// Microseconds from `opened` to the end of the last step, and zero before the first.
+    /// Nanoseconds from `opened` to the end of the last step, and zero before the first.
     last_end: AtomicU64,
 }
 
@@ -88,7 +88,7 @@ impl CountedSession {
         let last = self.last_end.swap(0, Ordering::Relaxed);
         if last > 0 {
             let input = now - self.opened;
-            let input = input.saturating_sub(Duration::from_micros(last));
+            let input = input.saturating_sub(Duration::from_nanos(last));
             if input < LONGEST_INPUT && self.metrics.is_counting() {
                 self.metrics.phases.add(Phase::input, input);
             }
@@ -133,7 +133,7 @@ impl StepTimer<'_> {
         let CountedSession { metrics, opened, last_end, .. } = self.session;
         let now = Instant::now();
         metrics.count_step(end, now - self.started);
-        last_end.store((now - *opened).as_micros().max(1) as u64, Ordering::Relaxed);
+        last_end.store((now - *opened).as_nanos().max(1) as u64, Ordering::Relaxed);
     }
 }
 
