@@ -940,16 +940,21 @@ def _partial_runs(port, length, count):
     return "%d" % done
 
 
-def partial_runs_without_end(program, folder):
-    """Partial runs that are set up and never fed, on a server that may use 256 MiB."""
+def _piled_up(program, what, work, *args):
+    """Does `work` as a client of a server that may use 256 MiB, and sees whether another client still gets in."""
     with Server(program, *known(program, "--max-memory", "256MiB")) as server:
         before = server.memory()
-        value = as_user(0, _partial_runs, server.port, 20000, 700, seconds=150)[1]
+        value = as_user(0, work, server.port, *args, seconds=150)[1]
         grown = server.memory("VmHWM") - before
         if grown > 1 << 30:
-            raise Broken("%s partial runs hold %d MiB" % (value, grown >> 20))
-        _shut_out(server, "partial runs")
+            raise Broken("%s %s hold %d MiB" % (value, what, grown >> 20))
+        _shut_out(server, what)
         return "%d MiB: %s" % (grown >> 20, value)
+
+
+def partial_runs_without_end(program, folder):
+    """Partial runs that are set up and never fed, on a server that may use 256 MiB."""
+    return _piled_up(program, "partial runs", _partial_runs, 20000, 700)
 
 
 def _signatures(port, length, count):
@@ -966,14 +971,7 @@ def _signatures(port, length, count):
 
 def compiled_steps_without_end(program, folder):
     """Steps that fetch other values each time, so that each is compiled, on a server that may use 256 MiB."""
-    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
-        before = server.memory()
-        value = as_user(0, _signatures, server.port, 20000, 150, seconds=150)[1]
-        grown = server.memory("VmHWM") - before
-        if grown > 1 << 30:
-            raise Broken("%s compiled steps hold %d MiB" % (value, grown >> 20))
-        _shut_out(server, "compiled steps")
-        return "%d MiB: %s" % (grown >> 20, value)
+    return _piled_up(program, "compiled steps", _signatures, 20000, 150)
 
 
 def _writers(port, folder, count):
