@@ -11,7 +11,6 @@ import importlib.abc
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -133,6 +132,15 @@ def report_unsupported(graph):
     print(f"ferroflow: the graph has ops that Ferroflow does not run; a step that needs one fails:{lines}", file=sys.stderr, flush=True)
 
 
+# Targets of the servers in this process.
+own_targets = set()
+
+
+def is_ours(target):
+    """Whether the server at a target is known to be Ferroflow's."""
+    return target in own_targets or bool(os.environ.get("FERROFLOW_TARGET"))
+
+
 def running_target(job, task):
     """The target of the server that the launcher runs for this task; None if there is none."""
     target = os.environ.get("FERROFLOW_TARGET")
@@ -160,6 +168,8 @@ class _Process:
     """A server in a process of its own, which the `ferroflow` program runs."""
 
     def __init__(self, program, cluster, job, task, bind):
+        import subprocess
+
         if cluster[job][task].endswith(":0"):
             said = subprocess.run([program, "ports", "1"], check=True, capture_output=True, text=True).stdout
             cluster = {**cluster, job: list(cluster[job])}

@@ -23,7 +23,7 @@ class ExecTest(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as f:
                 f.write(textwrap.dedent(text))
             command = [sys.executable, "-m", "ferroflow", "exec", path, *arguments]
-            return subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+            return subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=120)
 
     def test_a_program_that_imports_tensorflow_runs(self):
         found = self.run_program(
@@ -47,6 +47,32 @@ class ExecTest(unittest.TestCase):
         self.assertEqual(found.stdout, "42 True\n")
 
 
+    def test_ops_without_a_kernel_are_listed_once_before_the_first_step(self):
+        program = """
+            import tensorflow as tf
+            from tensorflow.python.framework import function
+            tf.raw_ops.Fact()
+
+            @function.Defun(tf.float32)
+            def body(x):
+                return tf.raw_ops.BatchFFT(input=tf.cast(x, tf.complex64))
+
+            later = body(tf.ones([2, 2]))
+            server = tf.train.Server.create_local_server()
+            for target in ["", server.target]:
+                with tf.Session(target) as sess:
+                    print(sess.run(tf.constant(1)), flush=True)
+            tf.raw_ops.CrossReplicaSum(input=tf.constant([1.0]), group_assignment=[[0]])
+            with tf.Session() as sess:
+                print(sess.run(tf.constant(2)))
+            """
+        found = self.run_program(program)
+        self.assertEqual(found.stdout, "1\n1\n2\n")
+        self.assertEqual(found.stderr.count("ops that Ferroflow does not run"), 2)
+        for op, node in (("Fact", "Fact"), ("BatchFFT", "BatchFFT"), ("CrossReplicaSum", "CrossReplicaSum")):
+            self.assertEqual(found.stderr.count(f"\n  {op}, for example node '{node}'"), 1, found.stderr)
+
+
 class RunTest(unittest.TestCase):
     """Programs that the command starts: alone, and as tasks of a cluster."""
 
@@ -66,6 +92,7 @@ class RunTest(unittest.TestCase):
             if hasattr(tf, "compat"):
                 tf = tf.compat.v1
                 tf.disable_v2_behavior()
+            tf.raw_ops.CrossReplicaSum(input=tf.constant([1.0]), group_assignment=[[0]])
             v = tf.Variable(3.0)
             with tf.Session() as sess:
                 sess.run(tf.global_variables_initializer())
@@ -80,6 +107,7 @@ class RunTest(unittest.TestCase):
         )
         self.assertEqual(found.returncode, 7, found.stderr)
         self.assertEqual(found.stdout, "6.0 True\n")
+        self.assertEqual(found.stderr.count("CrossReplicaSum, for example node 'CrossReplicaSum'"), 1, found.stderr)
 
     PS_PROGRAM = """
         import time

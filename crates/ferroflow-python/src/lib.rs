@@ -24,6 +24,7 @@ mod reduce;
 mod rewire;
 mod server;
 mod session;
+mod unsupported;
 mod wire;
 
 use pyo3::prelude::*;

@@ -7,6 +7,7 @@ use crate::exit::detached;
 use crate::graph::GraphCore;
 use crate::handles::{PyOperation, PyTensor};
 use crate::ops;
+use crate::unsupported;
 use crate::wire::node_def;
 use ferroflow_cluster::{ConnectOptions, RemoteSession, gpu_choice, network_threads, run_metadata};
 use ferroflow_command::gpus::of_process;
@@ -39,6 +40,8 @@ pub struct SessionCore {
     graph: Py<GraphCore>,
     runner: Runner,
     sent: Mutex<Sent>,
+    /// Whether Ferroflow runs the steps: then ops that it lacks are printed.
+    runs_here: bool,
     /// One thread at a time sends nodes.
     sending: AtomicBool,
     /// The process that opened it.
@@ -148,6 +151,9 @@ impl SessionCore {
             };
             (def, now)
         };
+        if self.runs_here {
+            unsupported::report(py, &def)?;
+        }
         match &self.runner {
             Runner::Local(session) => {
                 let extended = detached(py, || session.extend(&def, None));
@@ -336,9 +342,11 @@ pub fn gpu_descriptions(py: Python<'_>) -> PyResult<Vec<String>> {
 #[pymethods]
 impl SessionCore {
     /// Opens a session of `graph` on `target`: empty for this process, or `grpc://host:port`.
+    /// `on_ferroflow` says that the server there is Ferroflow's.
     #[new]
     #[pyo3(signature = (graph, target, *, cpus=1, soft_placement=false, log_placement=false,
-        isolate_state=false, device_filters=Vec::new(), optimize=true, timeout_ms=0, config=Vec::new()))]
+        isolate_state=false, device_filters=Vec::new(), optimize=true, timeout_ms=0, config=Vec::new(),
+        on_ferroflow=false))]
     fn new(
         py: Python<'_>,
         graph: Py<GraphCore>,
@@ -351,6 +359,7 @@ impl SessionCore {
         optimize: bool,
         timeout_ms: u64,
         config: Vec<u8>,
+        on_ferroflow: bool,
     ) -> PyResult<SessionCore> {
         let runner = if target.is_empty() {
             let options = SessionOptions {
@@ -385,6 +394,7 @@ impl SessionCore {
             graph,
             runner,
             sent: Mutex::default(),
+            runs_here: on_ferroflow || target.is_empty(),
             sending: AtomicBool::new(false),
             process: AtomicU32::new(std::process::id()),
             read_only: Mutex::default(),

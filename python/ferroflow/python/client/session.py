@@ -3,7 +3,7 @@
 import threading
 import warnings
 
-from ferroflow import _ferroflow
+from ferroflow import _ferroflow, _redirect
 from ferroflow.core._messages import message_class
 from ferroflow.python.client import fetches as fetching
 from ferroflow.python.framework import errors_impl, ops
@@ -86,7 +86,9 @@ class BaseSession(SessionInterface):
         self._config = config
         self._callables = 0
         try:
-            self._core = _ferroflow.SessionCore(self._graph, self._target, **_core_options(config))
+            self._core = _ferroflow.SessionCore(
+                self._graph, self._target, on_ferroflow=_redirect.is_ours(self._target), **_core_options(config)
+            )
         except _StatusError as e:
             raise errors_impl.from_status(e) from None
         self._run = self._core.run

@@ -182,6 +182,7 @@ class Server:
             )
         except _ferroflow.StatusError as e:
             raise errors_impl.from_status(e) from None
+        _redirect.own_targets.add(self._core.target)
 
     def join(self):
         self._started().join()
