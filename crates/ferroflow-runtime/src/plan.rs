@@ -55,7 +55,8 @@ pub(crate) struct PlanNode {
     pub does_io: bool,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
-    /// An alias of the variable that it takes: a consumer reads the variable when it runs.
+    /// An alias of the variable that it takes, though its kernel computes a value: a consumer reads
+    /// the variable when it runs.
     pub passes_ref: bool,
     /// Inputs that are references for the kernel too.
     pub ref_inputs: Box<[bool]>,
@@ -218,8 +219,8 @@ impl Plan {
                 cost: NodeCost::of(node, on_gpu),
                 does_io: node.op.does_io,
                 derefs: !is_result && variables.reads_alias(graph, id),
-                passes_ref: variables.is_alias(id),
-                ref_inputs: node.input_types.iter().map(|t| t.is_ref).collect(),
+                passes_ref: variables.is_alias(id) && node.op.control_flow.is_none(),
+                ref_inputs: ref_inputs(node, id, &variables),
                 runs_dead: matches!(node.op.role, OpRole::Send | OpRole::Recv),
                 frame_node: place.1,
                 frame_slot: place.2,
@@ -285,6 +286,14 @@ impl Plan {
     pub(crate) fn edges_of(&self, node: &PlanNode) -> &[Edge] {
         &self.edges[node.first_edge as usize..(node.first_edge + node.edges) as usize]
     }
+}
+
+/// Which inputs stay references for the kernel of node `id`. The kernels of control flow pass on
+/// what they get.
+fn ref_inputs(node: &Node, id: NodeId, variables: &VariableUses) -> Box<[bool]> {
+    let is_flow = node.op.control_flow.is_some();
+    let inputs = node.input_types.iter().enumerate();
+    inputs.map(|(i, t)| t.is_ref || is_flow && variables.passes_alias(node, id, i)).collect()
 }
 
 struct NodeInfos<'a> {

@@ -89,7 +89,7 @@ impl Copies {
                     continue;
                 }
                 let e = node.inputs[i];
-                let is_variable = graph.type_of(e).is_ref || variables.is_alias(e.node);
+                let is_variable = graph.type_of(e).is_ref || variables.is_alias_at(graph, e);
                 if node.op.role == OpRole::Return && is_variable {
                     continue;
                 }

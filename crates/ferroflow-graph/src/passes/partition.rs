@@ -227,8 +227,8 @@ impl Cutter<'_> {
 
     /// Whether `source` is an alias of a variable that `reader` is to see as it is after an update.
     fn is_new_value(&self, source: NodeId, reader: NodeId) -> bool {
-        let variable = self.variables.aliased(source);
-        variable.is_some_and(|v| self.after_updates.contains(&(v, reader)))
+        let mut variables = self.variables.aliased(source).iter();
+        variables.any(|&v| self.after_updates.contains(&(v, reader)))
     }
 
     fn received(&mut self, sent: Sent, by: NodeId) -> Result<Received> {

@@ -211,3 +211,73 @@ fn a_variable_without_a_value_cannot_be_fetched() {
     let e = error_of(s.run_blocking(request(&[], &["v"], &[])));
     assert!(e.message().starts_with("Attempting to use uninitialized value v"), "{e}");
 }
+
+/// `while v < ten: v += one`, where the condition and `sum += v` take `v/read` from outside of the
+/// loop. The sum of an iteration is read before the update.
+fn loop_over_variable() -> GraphDef {
+    let loop_attrs = |b: GraphBuilder, is_constant: bool| {
+        b.attr("frame_name", "w")
+            .attr("is_constant", is_constant)
+            .attr("parallel_iterations", 10i64)
+            .t()
+    };
+    let b = loop_attrs(variables(&["v"]).op("sum0", "Enter", &["zero"]), false);
+    let b = loop_attrs(b.op("limit", "Enter", &["ten"]), true);
+    let b = loop_attrs(b.op("step", "Enter", &["one"]), true);
+    let b = loop_attrs(b.op("now", "Enter", &["v/read"]), true);
+    let b = loop_attrs(b.op("v_in", "RefEnter", &["v"]), true);
+    b.op("merged", "Merge", &["sum0", "next"])
+        .attr("N", 2i64)
+        .t()
+        .op("less", "Less", &["now", "limit", "^merged"])
+        .t()
+        .op("cond", "LoopCond", &["less"])
+        .op("switch", "Switch", &["merged", "cond"])
+        .t()
+        .op("inside", "Identity", &["switch:1"])
+        .t()
+        .op("sum", "AddV2", &["inside", "now"])
+        .t()
+        .op("add", "AssignAdd", &["v_in", "step", "^sum"])
+        .t()
+        .op("kept", "Identity", &["sum", "^add"])
+        .t()
+        .op("next", "NextIteration", &["kept"])
+        .t()
+        .op("total", "Exit", &["switch"])
+        .t()
+        .build()
+}
+
+#[test]
+fn a_loop_sees_its_own_updates_of_a_variable_that_was_read_outside() {
+    let def = loop_over_variable();
+    gives(&def, &["total", "v"], &[], &[45.0, 10.0]);
+}
+
+#[test]
+fn a_branch_sees_its_own_update_of_a_variable_that_was_read_outside() {
+    let def = variables(&["v", "w"])
+        .op("less", "Less", &["zero", "one"])
+        .t()
+        .op("of_v", "Switch", &["v/read", "less"])
+        .t()
+        .op("of_w", "Switch", &["w/read", "less"])
+        .t()
+        .op("yes", "Identity", &["of_v:1"])
+        .t()
+        .op("set", "Assign", &["v", "ten", "^yes"])
+        .t()
+        .op("sum", "AddV2", &["of_v:1", "one", "^set"])
+        .t()
+        .op("merged", "Merge", &["yes", "of_w"])
+        .attr("N", 2i64)
+        .t()
+        .op("late", "AddV2", &["merged", "zero", "^set"])
+        .t()
+        .build();
+    gives(&def, &["sum"], &[], &[11.0]);
+    gives(&def, &["late"], &[], &[10.0]);
+    // A fetch is read at the end of the step, through control flow too.
+    gives(&def, &["merged"], &["set"], &[10.0]);
+}
