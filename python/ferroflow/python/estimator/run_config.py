@@ -70,6 +70,8 @@ class RunConfig:
         self._save_summary_steps = save_summary_steps
         self._save_checkpoints_steps, self._save_checkpoints_secs = save_checkpoints_steps, save_checkpoints_secs
         self._session_config = session_config
+        if keep_checkpoint_max is not None and keep_checkpoint_max < 0:
+            raise ValueError("keep_checkpoint_max should be >= 0")
         self._keep_checkpoint_max = keep_checkpoint_max
         self._keep_checkpoint_every_n_hours = keep_checkpoint_every_n_hours
         self._log_step_count_steps = log_step_count_steps

@@ -49,7 +49,7 @@ def _as_graph_def(graph_def):
         return graph_def
     if type(graph_def).__name__ == "GraphDef" and hasattr(graph_def, "SerializeToString"):
         return kind.FromString(graph_def.SerializeToString())
-    raise TypeError(f"Argument `graph_def` must be a GraphDef proto. Received type {type(graph_def).__name__}.")
+    raise TypeError("Argument `graph_def` must be a GraphDef proto.")
 
 
 def _checked_map(input_map):

@@ -70,7 +70,7 @@ def _assert_compatible(values, dtype):
         value = found[0]
         if isinstance(value, _Tensor):
             raise TypeError(f"Expected {dtype.name}, but got a tensor of type '{type(value).__name__}': {value}")
-        raise TypeError(f"Expected {dtype.name}, but got {value!r} of type '{type(value).__name__}'.")
+        raise TypeError(f"Expected {dtype.name}, but got {value} of type '{type(value).__name__}'.")
 
 
 def _mismatch_none(values):

@@ -35,7 +35,7 @@ class Dense(base.Layer):
                           constraint=bias_constraint)
 
     def build(self, input_shape):
-        last = input_shape.as_list()[-1]
+        last = None if input_shape.ndims is None else input_shape.as_list()[-1]
         if last is None:
             raise ValueError("The last dimension of the inputs to a Dense layer should be "
                              "defined. Found None. Full input shape received: %s" % input_shape)

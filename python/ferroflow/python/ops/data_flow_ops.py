@@ -149,8 +149,6 @@ class QueueBase:
                 raise ValueError("You must enqueue a dictionary in a Queue with names")
             if not isinstance(vals, (list, tuple)):
                 vals = [vals]
-        if len(vals) != len(self._dtypes):
-            raise ValueError(f"Unexpected number of inputs: {len(vals)} vs. {len(self._dtypes)}")
         return [
             ops.convert_to_tensor(val, dtype=dtype, name="component_%d" % i)
             for i, (val, dtype) in enumerate(zip(vals, self._dtypes))
@@ -288,6 +286,8 @@ class PaddingFIFOQueue(QueueBase):
 
     def __init__(self, capacity, dtypes, shapes, names=None, shared_name=None, name="padding_fifo_queue"):
         dtypes = _as_type_list(dtypes)
+        if isinstance(shapes, (tuple, list)) and shapes and all(shape is None or isinstance(shape, int) for shape in shapes):
+            raise ValueError("When providing partial shapes, a list of shapes must be provided.")
         shapes = _as_shape_list(shapes, dtypes, unknown_dim_allowed=True)
         names = _as_name_list(names, dtypes)
         if len(dtypes) != len(shapes):

@@ -33,7 +33,7 @@ class Reduction:
     @classmethod
     def validate(cls, key):
         if key not in cls.all():
-            raise ValueError("Invalid Reduction Key %s." % key)
+            raise ValueError("Invalid Reduction Key %s. Key should be one of %s." % (key, cls.all()))
 
 
 _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
@@ -199,7 +199,9 @@ def hinge_loss(labels, logits, weights=1.0, scope=None, loss_collection=LOSSES,
 def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None,
                     loss_collection=LOSSES, reduction=_DEFAULT, dim=None):
     axis = deprecated_alias("axis", axis, "dim", dim)
-    _need(labels=labels, predictions=predictions, axis=axis)
+    if axis is None:
+        raise ValueError("You must specify argument `axis`.")
+    _need(labels=labels, predictions=predictions)
     with ops.name_scope(scope, "cosine_distance_loss", (predictions, labels, weights)) as scope:
         labels, predictions = _floats(labels, predictions)
         losses = 1 - math_ops.reduce_sum(gen_ops.Mul(predictions, labels), axis=(axis,),

@@ -175,7 +175,7 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
         x = convert(x, name="x")
         if not x.dtype.is_floating:
             raise ValueError("`x.dtype` must be a floating point tensor as `x` will be scaled. "
-                             "Received: x.dtype=%s" % x.dtype)
+                             "Received: x_dtype=%s" % x.dtype)
         if fixed and rate == 0:
             random_seed.get_seed(seed)
             return x

@@ -49,8 +49,15 @@ def _state_dtype(explicit, state):
 
 
 def _check_cell(cell):
-    if not hasattr(cell, "state_size") or not callable(cell):
-        raise TypeError("The argument 'cell' (%s) is not an RNNCell." % (cell,))
+    problems = [text for ok, text in (
+        (hasattr(cell, "output_size"), "'output_size' property is missing"),
+        (hasattr(cell, "state_size"), "'state_size' property is missing"),
+        (hasattr(cell, "zero_state") or hasattr(cell, "get_initial_state"),
+         "either 'zero_state' or 'get_initial_state' method is required"),
+        (callable(cell), "is not callable"),
+    ) if not ok]
+    if problems:
+        raise TypeError("The argument 'cell' (%s) is not an RNNCell: %s." % (cell, ", ".join(problems)))
 
 
 def _in_loop():

@@ -349,6 +349,8 @@ class MultiRNNCell(RNNCell):
         super().__init__()
         if not cells:
             raise ValueError("Must specify at least one cell for MultiRNNCell.")
+        if not isinstance(cells, (list, tuple)):
+            raise TypeError("cells must be a list or tuple, but received: %s." % cells)
         if len({id(c) for c in cells}) < len(cells):
             raise ValueError("MultiRNNCell: each layer needs a cell of its own")
         self._cells = list(cells)

@@ -30,16 +30,16 @@ def assert_broadcastable(weights, values):
                 return control_flow_ops.no_op(name="static_scalar_check_success")
             if known_weights != known_values:
                 raise ValueError("%s values.rank=%s. weights.rank=%s. values.shape=%s. "
-                                 "weights.shape=%s." % (
+                                 "weights.shape=%s. Received weights=%s, values=%s" % (
                                      _PREFIX, known_values, known_weights, values.get_shape(),
-                                     weights.get_shape()))
+                                     weights.get_shape(), weights, values))
             w, v = tensor_util.constant_value(weights_shape), tensor_util.constant_value(
                 values_shape)
             if w is not None and v is not None:
                 for i, (a, b) in enumerate(zip(w, v)):
                     if a not in (1, b):
-                        raise ValueError("%s Mismatch at dim %d. values.shape=%s, "
-                                         "weights.shape=%s." % (_PREFIX, i, v, w))
+                        raise ValueError("%s Mismatch at dim %d. values.shape=%s, weights.shape=%s. "
+                                         "Received weights=%s, values=%s" % (_PREFIX, i, v, w, weights, values))
                 return control_flow_ops.no_op(name="static_dims_check_success")
         is_scalar = math_ops.equal(0, weights_rank, name="is_scalar")
         data = (_PREFIX, "weights.shape=", weights.name, weights_shape, "values.shape=",

@@ -108,7 +108,7 @@ def _index(value):
 
 def _address(value):
     if not isinstance(value, (str, bytes)):
-        raise TypeError(f"Task address must be bytes or unicode, not {value!r}")
+        raise TypeError(f"Task address {value!r} must be bytes or unicode")
     return compat.as_str(value)
 
 

@@ -55,7 +55,7 @@ class DatasetV2(structure.Typed):
         return "<%s shapes: %s, types: %s>" % (type(self).__name__, self.output_shapes, self.output_types)
 
     def __iter__(self):
-        raise RuntimeError("A dataset of a graph cannot be iterated in Python; make an iterator and run its get_next()")
+        raise RuntimeError("`tf.data.Dataset` only supports Python-style iteration in eager mode or within tf.function.")
 
     def __bool__(self):
         return True
@@ -135,7 +135,7 @@ class DatasetV2(structure.Typed):
         elif len(args) == 3:
             start, stop, step = args
         else:
-            raise ValueError(f"Invalid `args`: Dataset.range takes 1 to 3 numbers, not {len(args)}")
+            raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
         inputs = [_int64(start, "start"), _int64(stop, "stop"), _int64(step, "step")]
         element = structure.TensorLeaf(output_type, [])
         return DatasetV1(_dataset_op("RangeDataset", inputs, element), element)
