@@ -566,48 +566,6 @@ impl Group {
         Ok(())
     }
 
-    /// Blocks until all ranks have announced the same call, for callers without a coordinator. An
-    /// error that names a rank that announces another call. A rank that would only send, such as
-    /// the root of a broadcast, learns of the mistakes of others in this way.
-    pub fn agree(
-        &mut self,
-        kind: OperationKind,
-        op: ReduceOp,
-        dtype: DType,
-        root: usize,
-        count: usize,
-    ) -> Result<()> {
-        let (me, n) = self.place(SetId::WORLD)?;
-        self.alive()?;
-        if n == 1 {
-            return Ok(());
-        }
-        let signature = self.signature(kind, op, dtype, root as u16, SetId::WORLD, count);
-        #[cfg(target_os = "linux")]
-        if let (true, Some(shared)) = (self.reduces_in_shared_memory(), self.shared.clone()) {
-            let deadline = Instant::now() + self.options.timeout;
-            let sequence = self.next_sequence(SetId::WORLD);
-            return shared
-                .all_reduce(signature, sequence, op, dtype, &mut [], deadline)
-                .map_err(|e| self.fail(e));
-        }
-        for round in schedule::barrier(n, me) {
-            self.run(SetId::WORLD, signature, &round, None, &mut [])?;
-        }
-        Ok(())
-    }
-
-    /// Whether all-reduces of all ranks use shared memory without messages. Ranks in such an
-    /// all-reduce do not see the messages of another collective.
-    pub fn reduces_in_shared_memory(&self) -> bool {
-        self.choose(SetId::WORLD, 0) == Algorithm::Shared
-    }
-
-    /// Sets how long a collective may take before it fails.
-    pub fn set_timeout(&mut self, timeout: Duration) {
-        self.options.timeout = timeout;
-    }
-
     fn signature(
         &self,
         kind: OperationKind,

@@ -29,14 +29,10 @@ pub enum OperationKind {
     ProcessSet = 9,
     /// Reduces to one rank.
     Reduce = 10,
-    /// Copies the values of all ranks to one.
-    Gather = 11,
-    /// Sends different values from one rank to each.
-    Scatter = 12,
 }
 
 impl OperationKind {
-    pub(crate) const ALL: [OperationKind; 12] = [
+    pub(crate) const ALL: [OperationKind; 10] = [
         OperationKind::AllReduce,
         OperationKind::ReduceScatter,
         OperationKind::AllGather,
@@ -47,8 +43,6 @@ impl OperationKind {
         OperationKind::PushPull,
         OperationKind::ProcessSet,
         OperationKind::Reduce,
-        OperationKind::Gather,
-        OperationKind::Scatter,
     ];
 
     /// The name in messages.
@@ -64,8 +58,6 @@ impl OperationKind {
             OperationKind::PushPull => "push-pull",
             OperationKind::ProcessSet => "process set",
             OperationKind::Reduce => "reduce",
-            OperationKind::Gather => "gather",
-            OperationKind::Scatter => "scatter",
         }
     }
 
@@ -81,8 +73,8 @@ pub(crate) struct Signature {
     pub op: ReduceOp,
     pub dtype: DType,
     /// The schedule. For an all-reduce, the number of the algorithm and, from bit 8 on, the number
-    /// of windows in flight. For a broadcast, gather or scatter, the root. For a reduce, the root
-    /// and, in bit 15, the algorithm.
+    /// of windows in flight. For a broadcast, the root. For a reduce, the root and, in bit 15, the
+    /// algorithm.
     pub variant: u16,
     /// The process set. 0 for all ranks.
     pub set: u16,
@@ -97,10 +89,7 @@ impl fmt::Display for Signature {
             OperationKind::AllReduce | OperationKind::ReduceScatter | OperationKind::PushPull => {
                 write!(f, " ({})", self.op)?
             }
-            OperationKind::Broadcast | OperationKind::Scatter => {
-                write!(f, " from rank {}", self.variant)?;
-            }
-            OperationKind::Gather => write!(f, " to rank {}", self.variant)?,
+            OperationKind::Broadcast => write!(f, " from rank {}", self.variant)?,
             OperationKind::Reduce => {
                 write!(f, " ({}) to rank {}", self.op, self.variant & 0x7fff)?;
             }

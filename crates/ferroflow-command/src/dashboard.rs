@@ -80,11 +80,15 @@ pub struct JobBoard {
 impl JobBoard {
     /// Watches processes that get [`JobBoard::env`]. Serves the page at `page`, if given.
     pub fn start(page: Option<&str>, checkpoints: Option<PathBuf>) -> Result<JobBoard> {
+        JobBoard::with(page, Sources { checkpoints, ..Sources::default() })
+    }
+
+    /// Watches these tasks too.
+    pub fn with(page: Option<&str>, sources: Sources) -> Result<JobBoard> {
         let failed =
             |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch the job: {e}"));
         let folder = private_folder().map_err(failed)?;
-        let sources = Sources { folder: Some(folder.clone()), checkpoints, ..Sources::default() };
-        let board = Board::new(sources);
+        let board = Board::new(Sources { folder: Some(folder.clone()), ..sources });
         let runtime = runtime()?;
         let server = match page {
             None => None,

@@ -20,7 +20,7 @@ pub use elastic::bounds as elastic_bounds;
 pub use hook::Client;
 pub use hosts::Host;
 
-use crate::dashboard::JobBoard;
+use crate::dashboard::{JobBoard, Sources};
 use crate::launch::{Guard, Process, RemoteShell, launch, tell};
 use ferroflow::Result;
 use ferroflow::collective::TransportChoice;
@@ -311,8 +311,11 @@ pub fn run(args: Args) -> Result<()> {
         (np, ..) => np,
     };
     let mut passed_on = environment::passed_on(&args.pass_on)?;
-    let watched = args.dashboard.as_deref().map(|page| JobBoard::start(Some(page), None));
-    let watched = watched.transpose()?;
+    let is_cluster = args.workers.is_some() || args.hybrid_ps().is_some();
+    let is_cluster = is_cluster && !args.is_elastic();
+    // The processes of a cluster are always watched, for the report of stragglers at its end.
+    let page = args.dashboard.as_deref().filter(|_| !is_cluster);
+    let watched = page.map(|page| JobBoard::start(Some(page), None)).transpose()?;
     passed_on.extend(watched.iter().flat_map(JobBoard::env));
     if let Some(links) = &args.transport {
         TransportChoice::from_name(links)?;
@@ -352,16 +355,38 @@ pub fn run(args: Args) -> Result<()> {
         }
         _ => {
             let hook = hook::Hook::write()?;
-            let job = cluster::processes(&args, &shell, &hook)?;
-            launch(with_passed_on(job), &shell, Guard::start())
+            let job = cluster::job(&args, &shell, &hook)?;
+            let mut processes = with_passed_on(job.processes);
+            let sources = Sources { addresses: job.http, trust: job.trust, ..Sources::default() };
+            let watched = JobBoard::with(args.dashboard.as_deref(), sources)?;
+            // The folder of the board is on this host only.
+            for process in processes.iter_mut().filter(|process| process.host.is_none()) {
+                show_to(&watched, process);
+            }
+            let code = launch(processes, &shell, Guard::start());
+            tell_stragglers(&watched);
+            code
         }
     };
     let code = code?;
-    for text in watched.iter().flat_map(|watched| watched.board.report()) {
-        tell(text);
-    }
+    watched.iter().for_each(tell_stragglers);
     drop(watched);
     exit_with(code)
+}
+
+/// Lets the board read a process, at the address that the user gave or else at a free port.
+fn show_to(watched: &JobBoard, process: &mut Process) {
+    let is_given = |name: &str| {
+        let own = process.env.iter().any(|(n, _)| n == name);
+        own || std::env::var(name).is_ok_and(|value| !value.is_empty())
+    };
+    let env: Vec<_> = watched.env().into_iter().filter(|(name, _)| !is_given(name)).collect();
+    process.env.splice(0..0, env);
+}
+
+/// Says which tasks were slow, in which phase and since when.
+fn tell_stragglers(watched: &JobBoard) {
+    watched.board.report().into_iter().for_each(tell);
 }
 
 /// Ends this process with the exit code of the job, unless that is success.

@@ -181,8 +181,10 @@ async fn observe(
     let is_open = options.is_open;
     let trust = options.trust.clone();
     let server = HttpServer::bind(options).await?;
-    note_address(server.address());
-    println!("http {}", server.url());
+    // A launcher that gets the address by a file has no use for the line.
+    if note_address(server.address()).is_none() || has_page {
+        println!("http {}", server.url());
+    }
     let task = TaskPages { metrics, is_open };
     let mut serving = tokio::task::JoinSet::new();
     if has_page {

@@ -185,7 +185,6 @@ class ProcessGroupFerroflow(c10d.Backend):
 
     def set_timeout(self, timeout):
         self._timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        self._group.set_timeout(self._timeout)
 
     _set_default_timeout = set_timeout
 
@@ -210,7 +209,7 @@ class ProcessGroupFerroflow(c10d.Backend):
                                   op, root, counts)
         if self._coalescing is not None:
             self._coalescing.append((work, finish))
-        return PendingWork(work, result, finish)
+        return PendingWork(work, result, finish, self._timeout)
 
     def start_coalescing(self):
         self._coalescing = []
@@ -224,7 +223,7 @@ class ProcessGroupFerroflow(c10d.Backend):
             for _, one in works:
                 if one is not None:
                     one()
-        return PendingWork(SeveralWorks([w for w, _ in works]), [], finish)
+        return PendingWork(SeveralWorks([w for w, _ in works]), [], finish, self._timeout)
 
     _end_coalescing = end_coalescing
 
@@ -302,7 +301,7 @@ class ProcessGroupFerroflow(c10d.Backend):
                 for other in out[1:]:
                     value = combine(value, other)
                 tensor.detach().copy_(value)
-        return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish)
+        return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish, self._timeout)
 
     def _allreduce_sparse(self, tensors, name):
         """All ranks gather indices and values, and add them up."""
@@ -327,7 +326,7 @@ class ProcessGroupFerroflow(c10d.Backend):
             # Not detach(): the number of a sparse tensor's values is not shared.
             with torch.no_grad():
                 tensors[0].copy_(total / self._own_size if name == "AVG" else total)
-        return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish)
+        return PendingWork(SeveralWorks([w._work for w in works]), tensors, finish, self._timeout)
 
     def allreduce_sparse(self, tensors, opts=None):
         return self.allreduce(tensors, opts)
@@ -410,7 +409,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         def finish():
             for work in works:
                 work._completed()
-        return PendingWork(SeveralWorks([w._work for w in works]), result, finish)
+        return PendingWork(SeveralWorks([w._work for w in works]), result, finish, self._timeout)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         return self._all([self.all_gather_single(o, i) for o, i in zip(outputs, inputs)], outputs)
@@ -453,7 +452,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         def finish():
             work._completed()
             output.detach().copy_(flat[start:start + output.numel()].view_as(output))
-        return PendingWork(work._work, [output], finish)
+        return PendingWork(work._work, [output], finish, self._timeout)
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         works = [self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs)]
@@ -513,8 +512,8 @@ class ProcessGroupFerroflow(c10d.Backend):
         def finish():
             for out, part in zip(outs, flat.split(from_) if is_root else ()):
                 out.detach().copy_(part.view_as(out))
-        return self._submit("gather", _described("gather", [tensor], f"to rank {root}"),
-                            [flat, mine], outs, root=root, counts=(to, from_), finish=finish)
+        return self._submit("alltoall", _described("gather", [tensor], f"to rank {root}"),
+                            [flat, mine], outs, counts=(to, from_), finish=finish)
 
     def scatter(self, outputs, inputs, opts=None):
         output, root = outputs[0], opts.rootRank if opts is not None else 0
@@ -528,9 +527,9 @@ class ProcessGroupFerroflow(c10d.Backend):
         to = [t.numel() for t in ins] if is_root else [0] * size
         from_ = [output.numel() if r == root else 0 for r in range(size)]
         [work], copy_back = _moved([output], "scatter", reads=False)
-        return self._submit("scatter", _described("scatter", [output], f"from rank {root}"),
-                            [work, sent], [output], root=root, counts=(to, from_),
-                            finish=copy_back, keep=output)
+        return self._submit("alltoall", _described("scatter", [output], f"from rank {root}"),
+                            [work, sent], [output], counts=(to, from_), finish=copy_back,
+                            keep=output)
 
     def barrier(self, opts=None):
         return self._submit("barrier", "barrier", [], [])
@@ -590,7 +589,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         work = self._group.send(_values(values), values, dst, self._address(dst), tag)
         if self._coalescing is not None:
             self._coalescing.append((work, None))
-        return PendingWork(work, tensors, None, self._timeout, f"send to rank {dst}")
+        return PendingWork(work, tensors, None, self._timeout)
 
     def recv(self, tensors, src, tag=0):
         return self._receive(tensors, (src, self._address(src)), tag)
@@ -602,11 +601,10 @@ class ProcessGroupFerroflow(c10d.Backend):
 
     def _receive(self, tensors, source, tag):
         [values], copy_back = _moved([tensors[0]], "recv", reads=False)
-        what = "recv from any rank" if source is None else f"recv from rank {source[0]}"
         work = self._group.receive(_values(values), (values, tensors), tag, source)
         if self._coalescing is not None:
             self._coalescing.append((work, copy_back))
-        return PendingWork(work, tensors, copy_back, self._timeout, what)
+        return PendingWork(work, tensors, copy_back, self._timeout)
 
 
 def _joined(host, port):

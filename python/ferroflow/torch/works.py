@@ -9,17 +9,12 @@ from torch._C import _distributed_c10d as c10d
 
 
 class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
-    """The pending result of a collective or message.
+    """The pending result of a collective."""
 
-    `timeout` has the seconds that `wait` waits by default. Collectives need none: they fail by
-    themselves at their deadline, with an error that names the missing rank. `what` is the call.
-    """
-
-    def __init__(self, work, result, finish=None, timeout=None, what="collective"):
+    def __init__(self, work, result, finish=None, timeout=None):
         super().__init__()
         self._work, self._result, self._finish = work, result, finish
         self._timeout, self._future, self._is_settled = timeout, None, False
-        self._what = what
         # Whichever thread asks first copies results. The others wait for it.
         self._finishing = threading.Lock() if finish is not None else None
 
@@ -34,7 +29,7 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
         limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         limit = limit if limit and limit > 0 else self._timeout
         if not self._work.wait(limit):
-            raise RuntimeError(f"{self._what}: not complete after {limit} s")
+            raise RuntimeError(f"the collective was not complete after {limit} s")
         self._completed()
         if self._future is not None:
             self._settle(None)

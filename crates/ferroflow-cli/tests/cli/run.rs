@@ -2,7 +2,7 @@
 
 use crate::common::discovery::Discovery;
 use crate::common::{Lines, PROGRAM, Running, ferroflow, task};
-use ferroflow_testing::this_test;
+use ferroflow_testing::{child, this_test};
 use std::process::{Output, Stdio};
 
 fn run(words: &[&str]) -> Output {
@@ -11,6 +11,22 @@ fn run(words: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_report_at_the_end_names_the_slow_worker_its_phase_and_since_when() {
+    if child::role().as_deref() == Some("task") {
+        return task::run_steps_with_slow_input();
+    }
+    let out = task::job(this_test!(), &[]);
+    let errors = text(&out.stderr);
+    assert!(out.status.success(), "{errors}");
+    let report: Vec<&str> = errors.lines().filter(|line| line.contains("straggler: ")).collect();
+    assert_eq!(report.len(), 1, "{errors}");
+    assert!(report[0].contains("straggler: worker 1 spends "), "{}", report[0]);
+    assert!(report[0].contains(" ms of each step in input, the others "), "{}", report[0]);
+    assert!(report[0].contains("(since ") && report[0].ends_with(" UTC)"), "{}", report[0]);
+    assert!(!text(&out.stdout).contains("http://"), "{}", text(&out.stdout));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! A job of one parameter server and two workers. The workers are this test program.
 
 use super::ferroflow;
-use ferroflow::cluster::{ConnectOptions, Server, ServerOptions, TfConfig};
+use ferroflow::cluster::{BackgroundServer, ConnectOptions, Server, ServerOptions, TfConfig};
 use ferroflow::graph::default_catalog;
 use ferroflow::{Graph, Session};
 use ferroflow_testing::child;
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// In a worker process: does its work and returns true.
 pub fn is_done() -> bool {
@@ -59,4 +60,22 @@ fn add_to_counter() {
         std::thread::yield_now();
     }
     println!("\nall have added");
+}
+
+/// Runs steps for a while. Worker 1 takes long to get the input of each.
+pub fn run_steps_with_slow_input() {
+    let config = TfConfig::from_env().unwrap().unwrap();
+    let server = BackgroundServer::start(ServerOptions::of(&config)).unwrap();
+    let task = format!("/job:{}/task:{}", config.job, config.task);
+    let g = Graph::new();
+    let sum = g.device(task.as_str(), || &g.constant(1.0) + &g.constant(2.0));
+    let options = ConnectOptions { device_filters: vec![task], ..ConnectOptions::default() };
+    let session = Session::connect_with(server.target(), &g, &options).unwrap();
+    let input = Duration::from_millis(if config.task == 1 { 40 } else { 2 });
+    let started = Instant::now();
+    // The report ignores the first seconds of a job.
+    while started.elapsed() < Duration::from_secs(8) {
+        std::thread::sleep(input);
+        session.run(sum.scalar::<f32>()).unwrap();
+    }
 }

@@ -339,11 +339,8 @@ impl Runner {
                 self.finish(&key, Ok(Vec::new()), mailbox);
             }
             // These never appear in a request: an all-reduce may become a push-pull, and only
-            // groups without a coordinator have these with a root.
-            OperationKind::PushPull
-            | OperationKind::Reduce
-            | OperationKind::Gather
-            | OperationKind::Scatter => {
+            // groups reduce to one rank.
+            OperationKind::PushPull | OperationKind::Reduce => {
                 return Err(err!(DataLoss, "rank 0 runs an operation that no rank can request"));
             }
             OperationKind::Barrier => self.finish(&key, Ok(Vec::new()), mailbox),

@@ -23,6 +23,9 @@ const MOST_BROWSERS: usize = 16;
 const MOST_EVENTS: usize = 200;
 /// Checkpoints that are listed.
 const MOST_CHECKPOINTS: usize = 20;
+/// Jobs and periods shorter than this many seconds have no stragglers: tasks start at different
+/// times, and their first steps are slow.
+const SHORTEST: f64 = 5.0;
 /// Curves of values that tasks report.
 const MOST_CURVES: usize = 64;
 
@@ -195,7 +198,8 @@ impl Board {
         let work: Vec<TaskWork> = state.tasks.values().filter_map(|t| t.work.clone()).collect();
         let time = now();
         let found = slowest(&work, time);
-        state.stragglers.observe(found);
+        let is_running = work.iter().any(|work| work.steps > 0.0);
+        state.stragglers.observe(found, is_running, time);
         let rate: f64 = state.tasks.values().filter_map(|t| t.rates["steps"].as_f64()).sum();
         if !state.tasks.is_empty() {
             state.rate.push(time, rate);
@@ -276,20 +280,36 @@ impl Board {
         &self.sources.trust
     }
 
-    /// What to say of stragglers when the job has ended, over all of its time.
+    /// What to say of stragglers when the job has ended: of tasks that were slow over all of its
+    /// time, and of those that were for a part of it.
     pub fn report(&self) -> Vec<String> {
         let state = self.state();
+        let time = now();
+        let is_long = |task: &TaskState| {
+            let number = |key: &str| task.now[key].as_f64().unwrap_or(0.0);
+            number("now") - number("started") >= SHORTEST
+        };
         let work: Vec<TaskWork> = state
             .tasks
             .values()
+            .filter(|task| is_long(task))
             .map(|task| compare(&task.name, &Value::Null, &task.now).1)
             .filter_map(|work| work.filter(|work| work.steps >= 10.0))
             .collect();
-        let mut found = slowest(&work, now());
+        let periods = state.stragglers.periods(time);
+        let mut found = slowest(&work, time);
         for straggler in &mut found {
             let started = state.tasks.values().find(|t| t.name == straggler.name);
             let started = started.and_then(|t| t.now["started"].as_f64()).unwrap_or(0.0);
-            straggler.since = state.stragglers.since(&straggler.name).unwrap_or(started);
+            let period = periods.iter().find(|period| period.name == straggler.name);
+            straggler.since = period.map_or(started, |period| period.since);
+            straggler.until = period.and_then(|period| period.until);
+        }
+        for period in periods {
+            let is_long = period.until.unwrap_or(time) - period.since >= SHORTEST;
+            if is_long && !found.iter().any(|straggler| straggler.name == period.name) {
+                found.push(period.clone());
+            }
         }
         found.iter().map(|straggler| straggler.text()).collect()
     }

@@ -1,6 +1,7 @@
 //! Finds the task that the others of its job wait for, and the phase in which it is slow.
 
 use serde_json::{Value, json};
+use std::collections::{BTreeSet, VecDeque};
 
 /// A task is a straggler if a step keeps it busy for this much longer than the others of its job.
 const SLOWER: f64 = 1.3;
@@ -8,6 +9,8 @@ const SLOWER: f64 = 1.3;
 const LEAST: f64 = 2e-4;
 /// Observations in a row before a straggler is named.
 const TIMES: u32 = 3;
+/// Periods in which a task was a straggler that are kept.
+const MOST_PERIODS: usize = 64;
 /// The phases in which a task is busy, by their index in a snapshot.
 const BUSY: [(usize, &str); 3] = [(0, "input"), (1, "compute"), (2, "send")];
 
@@ -41,6 +44,8 @@ pub struct Straggler {
     pub others: f64,
     /// When it became one, in seconds since 1970.
     pub since: f64,
+    /// When it had caught up again. `None` if it was slow to the end.
+    pub until: Option<f64>,
 }
 
 impl Straggler {
@@ -55,13 +60,16 @@ impl Straggler {
     }
 
     pub fn text(&self) -> String {
+        let time = match self.until {
+            None => format!("since {}", clock(self.since)),
+            Some(until) => format!("from {} to {}", clock(self.since), clock(until)),
+        };
         format!(
-            "straggler: {} spends {:.2} ms of each step in {}, the others {:.2} ms (since {})",
+            "straggler: {} spends {:.2} ms of each step in {}, the others {:.2} ms ({time})",
             self.name,
             self.seconds * 1e3,
             self.phase,
             self.others * 1e3,
-            clock(self.since)
         )
     }
 }
@@ -99,6 +107,7 @@ fn slowest_of(work: &[TaskWork], job: &str, now: f64) -> Option<Straggler> {
         seconds: slow.in_a_step(worst.0),
         others: excess(worst.0).1,
         since: now,
+        until: None,
     })
 }
 
@@ -112,20 +121,31 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[derive(Debug, Default)]
 pub struct StragglerWatch {
     seen: Vec<(Straggler, u32)>,
+    /// Named stragglers that have caught up, or whose job has paused or ended, in order of time.
+    past: VecDeque<Straggler>,
 }
 
 impl StragglerWatch {
-    /// Takes the stragglers of one observation.
-    pub fn observe(&mut self, found: Vec<Straggler>) {
+    /// Takes the stragglers of one observation at the time `now`. A job that runs no steps says
+    /// nothing about its tasks.
+    pub fn observe(&mut self, found: Vec<Straggler>, is_running: bool, now: f64) {
         let mut seen = Vec::new();
-        for mut now in found {
-            let before = self.seen.iter().find(|(old, _)| old.name == now.name);
+        for mut straggler in found {
+            let before = self.seen.iter().find(|(old, _)| old.name == straggler.name);
             let mut times = 1;
             if let Some((old, count)) = before {
-                now.since = old.since;
+                straggler.since = old.since;
                 times = count + 1;
             }
-            seen.push((now, times));
+            seen.push((straggler, times));
+        }
+        let is_gone = |old: &Straggler| !seen.iter().any(|(s, _)| s.name == old.name);
+        let gone: Vec<Straggler> = self.named().filter(|s| is_gone(s)).cloned().collect();
+        for straggler in gone {
+            if self.past.len() == MOST_PERIODS {
+                self.past.pop_front();
+            }
+            self.past.push_back(Straggler { until: is_running.then_some(now), ..straggler });
         }
         self.seen = seen;
     }
@@ -135,9 +155,14 @@ impl StragglerWatch {
         self.seen.iter().filter(|(_, times)| *times >= TIMES).map(|(straggler, _)| straggler)
     }
 
-    /// Since when a task is a straggler, if it is.
-    pub fn since(&self, name: &str) -> Option<f64> {
-        self.named().find(|s| s.name == name).map(|s| s.since)
+    /// The longest period in which each task was a straggler, the present one included.
+    pub fn periods(&self, now: f64) -> Vec<&Straggler> {
+        let length = |s: &Straggler| s.until.unwrap_or(now) - s.since;
+        let mut all: Vec<&Straggler> = self.past.iter().chain(self.named()).collect();
+        all.sort_by(|a, b| length(b).total_cmp(&length(a)));
+        let mut names = BTreeSet::new();
+        all.retain(|s| names.insert(&s.name));
+        all
     }
 }
 
@@ -184,14 +209,23 @@ mod tests {
             seconds: 1.0,
             others: 0.1,
             since,
+            until: None,
         };
         let mut watch = StragglerWatch::default();
-        watch.observe(vec![one(1.0)]);
-        watch.observe(vec![one(2.0)]);
+        watch.observe(vec![one(1.0)], true, 1.0);
+        watch.observe(vec![one(2.0)], true, 2.0);
         assert_eq!(watch.named().count(), 0);
-        watch.observe(vec![one(3.0)]);
-        assert_eq!(watch.since("rank 1"), Some(1.0));
-        watch.observe(vec![]);
-        assert_eq!(watch.since("rank 1"), None);
+        watch.observe(vec![one(3.0)], true, 3.0);
+        assert_eq!(watch.named().map(|s| s.since).collect::<Vec<_>>(), [1.0]);
+        watch.observe(vec![], true, 4.0);
+        assert_eq!(watch.named().count(), 0);
+        let times = |s: &&Straggler| (s.since, s.until);
+        assert_eq!(watch.periods(5.0).iter().map(times).collect::<Vec<_>>(), [(1.0, Some(4.0))]);
+        // The second period is longer, and the job ends in it.
+        (5..12).for_each(|t| watch.observe(vec![one(t.into())], true, t.into()));
+        watch.observe(vec![], false, 12.0);
+        assert_eq!(watch.periods(13.0).iter().map(times).collect::<Vec<_>>(), [(5.0, None)]);
+        let text = watch.periods(13.0)[0].text();
+        assert!(text.ends_with("(since 00:00:05 UTC)"), "{text}");
     }
 }

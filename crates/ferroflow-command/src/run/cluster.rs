@@ -8,6 +8,7 @@ use super::secrets::JobSecrets;
 use super::summing;
 use super::{Args, RankJob, Serve};
 use crate::launch::{Process, RemoteShell};
+use ferroflow::cluster::Trust;
 use ferroflow::{Code, Error, Result};
 use ferroflow_identity::{rank_role, task_role};
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ struct Task {
     host: usize,
     /// `host:port`; `None` for an evaluator, which is outside the cluster.
     address: Option<String>,
+    /// Where the launcher reads the metrics of a task on another host.
+    http: Option<String>,
 }
 
 impl Task {
@@ -38,8 +41,17 @@ impl Task {
     }
 }
 
-/// The processes of a job, servers first.
-pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Process>> {
+/// A job of parameter servers and workers.
+pub struct ClusterJob {
+    /// Its processes, servers first.
+    pub processes: Vec<Process>,
+    /// HTTP addresses of tasks on other hosts, which show these credentials.
+    pub http: Vec<String>,
+    pub trust: Trust,
+}
+
+/// The processes of a job, and where to read what they do.
+pub fn job(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<ClusterJob> {
     let mut tasks = tasks_of(args)?;
     let servers = summing::hosts_of(args)?;
     let mut hosts = hosts("-H", args.hosts.as_deref(), tasks.len())?;
@@ -49,6 +61,8 @@ pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Pr
     hosts.truncate(tasks.last().map_or(0, |last| last.host + 1));
     let job: Vec<&Host> = tasks.iter().map(|t| &hosts[t.host]).chain(&servers).collect();
     let spans = !job.iter().all(|h| h.is_here());
+    // Tasks on other hosts show their metrics to peers with a certificate of the job.
+    let shows = |host: &Host| host.login().is_some() && !args.insecure && args.http.is_none();
     let rank_tasks: Vec<usize> = match args.hybrid_ps() {
         Some(_) => (0..tasks.len()).filter(|&i| tasks[i].is_worker()).collect(),
         None => Vec::new(),
@@ -58,13 +72,19 @@ pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Pr
         let of_host = |t: &&mut Task| t.host == h && t.job != "evaluator";
         let count = tasks.iter_mut().filter(of_host).count();
         let has_rank0 = rank_tasks.first().is_some_and(|&first| tasks[first].host == h);
-        let mut ports = free_ports(args.port, host, count + usize::from(has_rank0), shell)?;
+        let shown = if shows(host) { count } else { 0 };
+        let number = count + usize::from(has_rank0) + shown;
+        let mut ports = free_ports(args.port, host, number, shell)?;
+        let http = ports.split_off(ports.len() - shown);
         let address = address_of(host, &job)?;
         if has_rank0 && let Some(port) = ports.pop() {
             meeting = format!("{}:{port}", in_address(&address));
         }
         for (task, port) in tasks.iter_mut().filter(of_host).zip(ports) {
             task.address = Some(format!("{}:{port}", in_address(&address)));
+        }
+        for (task, port) in tasks.iter_mut().filter(of_host).zip(http) {
+            task.http = Some(format!("{}:{port}", in_address(&address)));
         }
         addresses.push(address);
     }
@@ -87,7 +107,9 @@ pub fn processes(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<Vec<Pr
         process.env.extend(hook.env(client)?);
         process.env.push(("FERROFLOW_TASK_FLAGS".into(), "1".into()));
     }
-    Ok(all)
+    let http = tasks.iter().filter_map(|task| task.http.clone()).collect();
+    let trust = secrets.trust("launcher", "localhost")?;
+    Ok(ClusterJob { processes: all, http, trust })
 }
 
 fn env_has(process: &Process, name: &str) -> bool {
@@ -100,7 +122,7 @@ fn tasks_of(args: &Args) -> Result<Vec<Task>> {
     if workers == 0 {
         return Err(invalid("a job needs at least one worker".into()));
     }
-    let task = |job, index| Task { job, index, host: 0, address: None };
+    let task = |job, index| Task { job, index, host: 0, address: None, http: None };
     let mut tasks: Vec<Task> = (0..ps).map(|i| task("ps", i)).collect();
     tasks.extend(args.chief.then(|| task("chief", 0)));
     tasks.extend((0..workers - usize::from(args.chief)).map(|i| task("worker", i)));
@@ -173,6 +195,7 @@ fn describe(
         }
         secrets.env(&roles, host, address)
     };
+    let http_env = |t: &Task| t.http.clone().map(|at| ("FERROFLOW_HTTP".to_string(), at));
     let server = |t: &Task, name: String| -> Result<Process> {
         let (job, index) = (t.job.to_string(), t.index.to_string());
         let mut words = vec!["server".into(), "--cluster".into(), spec.to_string()];
@@ -182,12 +205,14 @@ fn describe(
             // The program beside it is its client, and may be TensorFlow, which has no TLS.
             words.push("--plain-on-this-host".into());
         }
+        let mut env = secret_env(t)?;
+        env.extend(http_env(t));
         Ok(Process {
             label: name.clone(),
             name,
             program: own.clone(),
             args: words,
-            env: secret_env(t)?,
+            env,
             host: host_of(t),
             serves: true,
         })
@@ -200,6 +225,8 @@ fn describe(
             env.push(("FERROFLOW_TARGET".into(), format!("grpc://{address}")));
         }
         env.extend(secret_env(t)?);
+        // With --serve all the server of the task has the metrics.
+        env.extend(http_env(t).filter(|_| args.serve != Serve::All));
         Ok(Process {
             label: t.name(),
             name: t.name(),
@@ -254,7 +281,8 @@ mod tests {
     fn job(line: &str) -> Result<Vec<Process>> {
         let words = std::iter::once("run").chain(line.split(' ')).chain(["--", "prog", "arg"]);
         let args = Line::try_parse_from(words).unwrap().args;
-        processes(&args, &RemoteShell::new("false"), &Hook::write().unwrap())
+        let job = super::job(&args, &RemoteShell::new("false"), &Hook::write().unwrap());
+        job.map(|job| job.processes)
     }
 
     fn config(process: &Process) -> Value {
@@ -337,6 +365,15 @@ mod tests {
         let cluster = &config(&all[2])["cluster"];
         let want = json!({"ps": ["10.9.8.7:2000"], "worker": ["10.9.8.7:2001", "hostb:2000"]});
         assert_eq!(*cluster, want);
+        let http = |process: &Process| {
+            let found = process.env.iter().find(|(name, _)| name == "FERROFLOW_HTTP");
+            found.map(|(_, at)| at.clone())
+        };
+        let shown: Vec<_> = all.iter().map(http).collect();
+        assert_eq!(shown[0].as_deref(), Some("10.9.8.7:2002"));
+        assert_eq!(shown[2].as_deref(), Some("hostb:2001"));
+        let open = job("--ps 1 --workers 2 -H 10.9.8.7:2,hostb:1 --port 2000 --insecure").unwrap();
+        assert!(open.iter().all(|process| http(process).is_none()));
         for (line, says) in [
             (
                 "--ps 1 --workers 1 -H localhost:1,no-such-host.invalid:1 --port 1",

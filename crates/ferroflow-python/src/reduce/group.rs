@@ -6,7 +6,7 @@ use crate::exit::detached;
 use ferroflow_cluster::Trust;
 use ferroflow_collective::{
     ForeignTensor, Group, GroupAbort, GroupOptions, GroupThread, LinkCostModel, Membership,
-    MessageLinks, OperationKind, ReduceOp, SetId,
+    MessageLinks, ReduceOp, SetId,
 };
 use ferroflow_core::{DType, Error, Result, bail, err};
 use ferroflow_train::hvd::Config;
@@ -47,8 +47,6 @@ pub(super) struct OrderedGroup {
     rank: usize,
     size: usize,
     abort: GroupAbort,
-    /// How long a collective may take.
-    timeout: Mutex<Duration>,
     thread: Mutex<Option<Arc<GroupThread>>>,
     messages: Mutex<Option<Arc<MessageLinks>>>,
 }
@@ -92,12 +90,6 @@ struct CallOptions {
     root: usize,
     /// Values that go to each rank, and that come from each rank.
     counts: Option<(Vec<usize>, Vec<usize>)>,
-    /// The values of each rank in a gather or scatter.
-    each: usize,
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::try_from_secs_f64(s).unwrap_or(Duration::from_secs(1 << 30))
 }
 
 fn reduce_op(op: u8) -> Result<ReduceOp> {
@@ -105,38 +97,8 @@ fn reduce_op(op: u8) -> Result<ReduceOp> {
     found.ok_or_else(|| err!(InvalidArgument, "there is no reduce operation {op}"))
 }
 
-/// Checks that all ranks make this call. An all-reduce checks it itself.
-fn agree(group: &mut Group, kind: &str, tensors: &Tensors, call: &CallOptions) -> Result<()> {
-    // With messages, every rank that receives checks the headers.
-    let only_in_shared_memory = !group.reduces_in_shared_memory();
-    let kind = match kind {
-        "broadcast" => OperationKind::Broadcast,
-        "reduce" => OperationKind::Reduce,
-        "gather" => OperationKind::Gather,
-        "scatter" => OperationKind::Scatter,
-        "allgather" | "reduce_scatter" | "alltoall" | "barrier" if only_in_shared_memory => {
-            return Ok(());
-        }
-        "allgather" => OperationKind::AllGather,
-        "reduce_scatter" => OperationKind::ReduceScatter,
-        "alltoall" => OperationKind::AllToAll,
-        "barrier" => OperationKind::Barrier,
-        _ => return Ok(()),
-    };
-    let dtype = tensors.list.first().map_or(DType::UInt8, ForeignTensor::dtype);
-    let count = match kind {
-        // Each pair of ranks has another number of values.
-        OperationKind::AllToAll => 0,
-        // The root has more values than the others.
-        OperationKind::Gather | OperationKind::Scatter => call.each,
-        _ => tensors.list.iter().map(ForeignTensor::elements).sum(),
-    };
-    group.agree(kind, call.op, dtype, call.root, count)
-}
-
 fn run(group: &mut Group, kind: &str, tensors: &mut Tensors, call: &CallOptions) -> Result<()> {
     const WORLD: SetId = SetId::WORLD;
-    agree(group, kind, tensors, call)?;
     match kind {
         "allreduce" => tensors
             .list
@@ -179,18 +141,14 @@ fn run(group: &mut Group, kind: &str, tensors: &mut Tensors, call: &CallOptions)
             output.bytes_mut().copy_from_slice(&copy[part.start * width..part.end * width]);
             Ok(())
         }
-        "alltoall" | "gather" | "scatter" => {
+        "alltoall" => {
             let (output, input) = tensors.two()?;
             let Some((to, from)) = &call.counts else {
                 bail!(InvalidArgument, "an all-to-all needs counts");
             };
             let dtype = input.dtype();
-            group.all_to_all_in(WORLD, dtype, input.bytes(), to, output.bytes_mut(), from)?;
-            // A rank that only sends learns whether the others expected what it sent.
-            group.agree(OperationKind::Barrier, ReduceOp::Sum, DType::UInt8, 0, 0)
+            group.all_to_all_in(WORLD, dtype, input.bytes(), to, output.bytes_mut(), from)
         }
-        // In shared memory, agreeing is a barrier.
-        "barrier" if group.reduces_in_shared_memory() => Ok(()),
         "barrier" => group.barrier(),
         other => bail!(InvalidArgument, "there is no collective {other:?}"),
     }
@@ -217,6 +175,8 @@ impl OrderedGroup {
         messages: &GroupListener,
         watched: Vec<PyRef<'_, OrderedGroup>>,
     ) -> PyResult<OrderedGroup> {
+        let seconds =
+            |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::from_secs(1 << 30));
         let listener = listener.and_then(|l| l.listener.lock().take());
         let messages = messages.listener.lock().take();
         let watched: Vec<GroupAbort> = watched.iter().map(|group| group.abort.clone()).collect();
@@ -268,7 +228,6 @@ impl OrderedGroup {
                 rank,
                 size,
                 abort,
-                timeout: Mutex::new(seconds(timeout)),
                 thread: Mutex::new(Some(Arc::new(thread))),
                 messages: Mutex::new(Some(Arc::new(links))),
             })
@@ -307,16 +266,13 @@ impl OrderedGroup {
         let Some(thread) = thread else {
             return Err(raised(py, &err!(FailedPrecondition, "the process group is destroyed")));
         };
-        let timeout = *self.timeout.lock();
-        let each = counts.iter().flat_map(|(to, from)| to.iter().chain(from)).copied().max();
-        let call = CallOptions { op, root, counts, each: each.unwrap_or(0) };
+        let call = CallOptions { op, root, counts };
         // The callback gets the tensors too, so that they live until the work is complete.
         let kept = Arc::new(Mutex::new(None));
         let keep = kept.clone();
         thread.submit(
             what,
             move |group| {
-                group.set_timeout(timeout);
                 let done = run(group, &kind, &mut tensors, &call);
                 *keep.lock() = Some(tensors);
                 done
@@ -324,11 +280,6 @@ impl OrderedGroup {
             move |result| state.fill(result.map(|()| 0), kept.lock().take()),
         );
         Ok(work)
-    }
-
-    /// Sets how long later collectives may take, in seconds.
-    fn set_timeout(&self, timeout: f64) {
-        *self.timeout.lock() = seconds(timeout);
     }
 
     /// Sends a tensor to another rank, which listens for messages at `address`.

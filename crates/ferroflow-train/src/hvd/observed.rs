@@ -6,7 +6,7 @@ use ferroflow_observe::{Observation, observe_from_env};
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Lags below this share of the job's time are not reported.
 const SHARE: u32 = 20;
@@ -65,9 +65,13 @@ impl Observed {
         let slowest = *shown.metrics.late_ranks(1).first()?;
         let is_late = took >= SHORTEST && slowest.lag > took / SHARE;
         is_late.then(|| {
+            let since = slowest.since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            let since = since.map(|at| at.as_secs()).map_or_else(String::new, |s| {
+                format!(" (since {:02}:{:02}:{:02} UTC)", s / 3600 % 24, s / 60 % 60, s % 60)
+            });
             format!(
                 "straggler: the ranks waited {:.1} s of {:.1} s for rank {}, which was the last to \
-                 submit {} tensors: its compute or input is slow",
+                 submit {} tensors: its compute or input is slow{since}",
                 slowest.lag.as_secs_f64(),
                 took.as_secs_f64(),
                 slowest.rank,
