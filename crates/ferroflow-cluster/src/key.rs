@@ -31,7 +31,23 @@ pub(crate) fn destination_of(key: &str) -> &str {
 
 /// The incarnation of the sending device of a key.
 pub(crate) fn incarnation_of(key: &str) -> Option<u64> {
-    u64::from_str_radix(parts(key).nth(1)?, 16).ok()
+    hex(parts(key).nth(1)?)
+}
+
+/// Hexadecimal digits as a number. The same as `u64::from_str_radix` without signs, but faster.
+fn hex(digits: &str) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    digits.bytes().try_fold(0, |number, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            b'A'..=b'F' => digit - b'A' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u64::from(value))
+    })
 }
 
 /// The same as `str::split`, but faster: each step parses several keys.
@@ -52,13 +68,9 @@ fn try_parse(key: &str) -> Option<ParsedKey<'_>> {
     if parts.next().is_some() || frame_iter.is_empty() {
         return None;
     }
-    // `from_str_radix` would also accept a sign.
-    if incarnation.is_empty() || !incarnation.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
     let source_name = DeviceName::parse(source).ok().filter(DeviceName::is_full)?;
     DeviceName::parse(destination).ok().filter(DeviceName::is_full)?;
-    let source_incarnation = u64::from_str_radix(incarnation, 16).ok()?;
+    let source_incarnation = hex(incarnation)?;
     Some(ParsedKey { source, source_name, source_incarnation })
 }
 

@@ -1,5 +1,6 @@
 //! Traffic between this task and each of the others.
 
+use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,9 +43,20 @@ impl PeerCounters {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct PeerTable(RwLock<HashMap<String, Arc<PeerCounters>>>);
+pub(crate) struct PeerTable(RwLock<ByTask>);
+
+/// Hashed fast, since each value looks up its task, and with a seed, since names come from peers.
+type ByTask = HashMap<String, Arc<PeerCounters>, RandomState>;
 
 impl PeerTable {
+    /// Counts a value or a wait of a task.
+    pub fn count(&self, task: &str, add: impl Fn(&PeerCounters)) {
+        if let Some(found) = self.0.read().get(task) {
+            return add(found);
+        }
+        add(&self.get(task));
+    }
+
     /// The counters of a task.
     pub fn get(&self, task: &str) -> Arc<PeerCounters> {
         if let Some(found) = self.0.read().get(task) {

@@ -155,7 +155,7 @@ impl TaskMetrics {
             return;
         }
         self.counters.sent_link.inc_by(bytes as u64);
-        self.peers.get(task).sent(bytes);
+        self.peers.count(task, |peer| peer.sent(bytes));
     }
 
     /// Counts a value that a link brought.
@@ -164,7 +164,7 @@ impl TaskMetrics {
             return;
         }
         self.counters.received_link.inc_by(bytes as u64);
-        self.peers.get(task).received(bytes);
+        self.peers.count(task, |peer| peer.received(bytes));
     }
 
     /// Counts time that a receiver waited for a value of another task.
@@ -173,7 +173,7 @@ impl TaskMetrics {
             return;
         }
         self.counters.wait_tensor.inc_by(time.as_secs_f64());
-        self.peers.get(task).waited(time);
+        self.peers.count(task, |peer| peer.waited(time));
     }
 
     /// The counters of a peer.

@@ -89,8 +89,8 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
 
 /// The task in the name of a device that is written in full.
 pub(super) fn task_of(device: &str) -> &str {
-    match device.rsplit_once('/') {
-        Some((task, kind)) if kind.starts_with("device:") => task,
+    match memchr::memrchr(b'/', device.as_bytes()) {
+        Some(end) if device[end + 1..].starts_with("device:") => &device[..end],
         _ => device,
     }
 }
