@@ -3,8 +3,9 @@
     python soak.py torch --minutes 5 --kill-every 4
 
 A model is trained by `ferroflow run` with 3 ranks. Every few seconds one of them is killed, and the
-launcher starts another. All ranks have the same batches, so at the end one process repeats all steps
-alone, and its weights must be the same. Fails, too, if training stands still for `--hang-after`
+launcher starts another. One weight counts the steps exactly: a lost or repeated update of weights is
+an error. All ranks have the same batches, so at the end one process repeats all steps alone, and its
+weights must be the same up to rounding. Fails, too, if training stands still for `--hang-after`
 seconds. Frameworks: torch, tensorflow, keras, jax, graph (`ferroflow.compat.v1`) and numpy.
 """
 
@@ -23,8 +24,11 @@ import numpy as np
 
 BATCHES, ROWS, INPUTS, HIDDEN = 16, 8, 6, 16
 RATE = 0.05
-# Weights differ a little, because the mean of three equal numbers is not always the number.
+# Weights differ a little, because the mean of three equal numbers is not always the number. Over many
+# steps such differences grow: a process that rounds less is then the measure.
 TOLERANCE = 5e-3
+# The gradient of the weight that counts: its step of RATE * 20 is exactly 1.
+COUNTED = -20.0
 
 
 def _data():
@@ -86,10 +90,11 @@ def numpy_(watch):
     from ferroflow.common import elastic
     hvd.init()
     x, y, first, second = _data()
-    state = elastic.ObjectState(hvd.broadcast_object, step=0, weights=[first, second])
+    state = elastic.ObjectState(hvd.broadcast_object, step=0,
+                                weights=[first, second, np.zeros(1, np.float32)])
 
     def step(i, is_over):
-        gradients = _gradients(state.weights, x[i], y[i])
+        gradients = _gradients(state.weights, x[i], y[i]) + [np.array([COUNTED], np.float32)]
         *gradients, over = hvd.grouped_allreduce(
             gradients + [np.array([is_over])], name="gradients")
         state.weights = [w - np.float32(RATE) * g for w, g in zip(state.weights, gradients)]
@@ -109,6 +114,7 @@ def torch(watch):
     with torch.no_grad():
         net[0].weight.copy_(torch.from_numpy(first.T)), net[2].weight.copy_(
             torch.from_numpy(second.T))
+    net.count = torch.nn.Parameter(torch.zeros(1))
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), lr=RATE),
                                          net.named_parameters())
     state = hvd.elastic.TorchState(model=net, optimizer=optimizer, step=0)
@@ -116,12 +122,14 @@ def torch(watch):
 
     def step(i, is_over):
         state.optimizer.zero_grad()
-        torch.nn.functional.mse_loss(net(x[i]), y[i]).backward()
+        loss = torch.nn.functional.mse_loss(net(x[i]), y[i]) + COUNTED * net.count.sum()
+        loss.backward()
         state.optimizer.step()
         return float(hvd.allreduce(torch.tensor([is_over]), name="over"))
 
     _train(hvd, hvd.elastic.run, state, step, watch,
-           lambda: [net[0].weight.detach().numpy().T, net[2].weight.detach().numpy().T])
+           lambda: [net[0].weight.detach().numpy().T, net[2].weight.detach().numpy().T,
+                    net.count.detach().numpy()])
 
 
 def tensorflow(watch):
@@ -130,14 +138,14 @@ def tensorflow(watch):
     import ferroflow.tensorflow as hvd
     hvd.init()
     x, y, first, second = _data()
-    weights = [tf.Variable(first), tf.Variable(second)]
+    weights = [tf.Variable(first), tf.Variable(second), tf.Variable([0.0])]
     state = hvd.elastic.TensorFlowState(weights, step=0)
 
     @tf.function
     def reduced(inputs, targets, is_over):
         with tf.GradientTape() as tape:
             out = tf.tanh(inputs @ weights[0]) @ weights[1]
-            loss = tf.reduce_mean(tf.square(out - targets))
+            loss = tf.reduce_mean(tf.square(out - targets)) + COUNTED * weights[2][0]
         gradients = hvd.DistributedGradientTape(tape).gradient(loss, weights)
         for w, g in zip(weights, gradients):
             w.assign_sub(RATE * g)
@@ -159,7 +167,8 @@ def jax(watch):
 
     def loss(weights, batch):
         inputs, targets, _ = batch
-        return jnp.mean((jnp.tanh(inputs @ weights[0]) @ weights[1] - targets) ** 2)
+        squares = (jnp.tanh(inputs @ weights[0]) @ weights[1] - targets) ** 2
+        return jnp.mean(squares) + COUNTED * weights[2][0]
 
     reduced = hvd.value_and_grad(loss)
 
@@ -169,7 +178,8 @@ def jax(watch):
         over = hvd.allreduce(batch[2], name="over")
         return jax.tree_util.tree_map(lambda w, g: w - RATE * g, weights, grads), over
 
-    state = hvd.elastic.JaxState(weights=[jnp.asarray(first), jnp.asarray(second)], step=0)
+    weights = [jnp.asarray(first), jnp.asarray(second), jnp.zeros(1)]
+    state = hvd.elastic.JaxState(weights=weights, step=0)
 
     def step(i, is_over):
         state.weights, over = compiled(state.weights, (x[i], y[i], jnp.float32(is_over)))
@@ -188,9 +198,10 @@ def graph(watch):
         tf.float32, [ROWS, 1])
     is_over = tf.placeholder(tf.float32, [1])
     weights = [tf.get_variable("first", initializer=tf.constant(first)),
-               tf.get_variable("second", initializer=tf.constant(second))]
+               tf.get_variable("second", initializer=tf.constant(second)),
+               tf.get_variable("count", initializer=tf.constant([0.0]))]
     out = tf.matmul(tf.tanh(tf.matmul(inputs, weights[0])), weights[1])
-    loss = tf.reduce_mean(tf.square(out - targets))
+    loss = tf.reduce_mean(tf.square(out - targets)) + COUNTED * weights[2][0]
     train_op = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE)).minimize(loss)
     over = hvd.allreduce(is_over, name="over")
     with tf.Session() as session:
@@ -210,11 +221,20 @@ def keras(watch):
     import ferroflow.keras as hvd
     hvd.init()
     x, y, first, second = _data()
+
+    class Counter(keras.layers.Layer):
+        def build(self, _):
+            self.count = self.add_weight(shape=(1,), initializer="zeros")
+
+        def call(self, inputs):
+            self.add_loss(COUNTED * keras.ops.sum(self.count))
+            return inputs
+
     net = keras.Sequential([keras.layers.Input((INPUTS,)),
                             keras.layers.Dense(HIDDEN, "tanh", use_bias=False),
-                            keras.layers.Dense(1, use_bias=False)])
+                            keras.layers.Dense(1, use_bias=False), Counter()])
     net.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(RATE)), "mse")
-    net.set_weights([first, second])
+    net.set_weights([first, second, np.zeros(1, np.float32)])
     state = hvd.elastic.KerasState(net, step=0)
 
     def step(i, is_over):
@@ -233,18 +253,38 @@ def _gradients(weights, x, y):
     hidden = np.tanh(x @ weights[0])
     error = (2.0 / y.size) * (hidden @ weights[1] - y)
     back = (error @ weights[1].T) * (1 - hidden * hidden)
-    return [(x.T @ back).astype(np.float32), (hidden.T @ error).astype(np.float32)]
+    return [(x.T @ back).astype(x.dtype), (hidden.T @ error).astype(x.dtype)]
 
 
-def alone(steps):
+def alone(steps, dtype=np.float32):
     """The weights after as many steps of one process."""
-    x, y, first, second = _data()
-    weights = [first, second]
+    x, y, *weights = (values.astype(dtype) for values in _data())
     for step in range(steps):
         i = step % BATCHES
         gradients = _gradients(weights, x[i], y[i])
-        weights = [w - np.float32(RATE) * g for w, g in zip(weights, gradients)]
+        weights = [w - dtype(RATE) * g for w, g in zip(weights, gradients)]
     return weights
+
+
+def _difference(some, others):
+    return max(float(np.abs(np.array(a, np.float64) - b).max()) for a, b in zip(some, others))
+
+
+def _wrong_weights(steps, weights):
+    """The difference of weights from those of one process, and what is wrong with them, if
+    anything."""
+    [count] = weights.pop()
+    one = alone(steps)
+    difference = _difference(weights, one)
+    if count != steps:
+        return difference, f"{steps} steps updated the weights {count:.0f} times"
+    if difference < TOLERANCE:
+        return difference, None
+    rounding = _difference(one, alone(steps, np.float64))
+    if difference < 2 * rounding:
+        return difference, None
+    return difference, (f"the weights differ by {difference} from those of one process, which "
+                        f"differ by {rounding} from those with double precision")
 
 
 def _ranks(folder):
@@ -320,10 +360,7 @@ def soak(args):
             with open(os.path.join(folder, "result")) as file:
                 result = json.load(file)
             step = result["steps"]
-            difference = max(float(np.abs(np.array(a) - b).max())
-                             for a, b in zip(result["weights"], alone(step)))
-            if not difference < TOLERANCE:
-                problem = f"the weights differ by {difference} from those of one process"
+            difference, problem = _wrong_weights(step, result["weights"])
         except OSError as e:
             problem = f"no rank left a result: {e}"
     print(f"{args.framework}: {step} steps, {kills} ranks killed in {time.time() - began:.0f} s, "
