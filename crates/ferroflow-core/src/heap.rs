@@ -117,15 +117,24 @@ mod tests {
         let limit = Limit { most: 3 * SIZE / 2, ..Limits::DEFAULT.session_memory };
         let session = MemoryOwner::new("session 7", limit);
         let heap = CountedHeap(System);
-        // SAFETY: the layout has a size.
-        let take = || session.run(|| count_heap(|| Ok(unsafe { heap.alloc(layout) } as usize)));
-        let (first, held) = take().unwrap();
+        let mut taken: Vec<*mut u8> = Vec::new();
+        let mut take = || {
+            session.run(|| {
+                count_heap(|| {
+                    // SAFETY: the layout has a size.
+                    taken.push(unsafe { heap.alloc(layout) });
+                    Ok(())
+                })
+            })
+        };
+        let ((), held) = take().unwrap();
         assert!((SIZE..SIZE + (64 << 10)).contains(&session.live()), "{}", session.live());
         let e = take().err().unwrap();
         assert!(e.message().contains("--max-session-memory"), "{e}");
         drop(held);
         assert_eq!(session.live(), 0);
-        // SAFETY: allocated above with this layout; the second one stays, as its error forgot it.
-        unsafe { heap.dealloc(first as *mut u8, layout) };
+        assert_eq!(taken.len(), 2);
+        // SAFETY: allocated above with this layout.
+        taken.into_iter().for_each(|block| unsafe { heap.dealloc(block, layout) });
     }
 }
