@@ -22,7 +22,7 @@ pub use client::{CallOptions, Channel};
 pub(crate) use io::tune;
 pub use io::{BoxIo, Connector, IncomingConnections, Io, TcpConnector};
 pub use keepalive::Keepalive;
-pub use server::{Caller, RpcRequest, RpcServer, RpcService};
+pub use server::{Activity, Caller, OpenConnections, RpcRequest, RpcServer, RpcService};
 pub use status::{RpcStatus, code};
 
 /// A boxed future.

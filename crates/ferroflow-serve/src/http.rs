@@ -1,7 +1,7 @@
 //! An HTTP/1.1 server on the connections of a listener, with limits for what clients may use.
 
 use bytes::{Bytes, BytesMut};
-use ferroflow_cluster::rpc::{BoxIo, Caller, IncomingConnections};
+use ferroflow_cluster::rpc::{Activity, BoxIo, Caller, IncomingConnections, OpenConnections};
 use ferroflow_core::{Limits, Quota, QuotaShare, Reservation, Result, err};
 use ferroflow_observe::{host_names, refuse_other_site};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -80,18 +80,20 @@ pub(crate) async fn serve<S: HttpService>(
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     let most = rules.limits.connections;
+    let mut open = OpenConnections::default();
     loop {
         tokio::select! {
             biased;
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
             accepted = incoming.accept() => match accepted {
-                Ok((_, caller)) if connections.len() >= most.most => {
-                    let e = most.exceeded(connections.len() + 1, &caller.address);
-                    tracing::warn!("{}", e.message());
+                Ok((_, caller)) if !open.has_room(most.most) => {
+                    tracing::warn!("{}", most.exceeded(most.most + 1, &caller.address).message());
                 }
                 Ok((io, caller)) => {
-                    connections.spawn(connection(io, caller, service.clone(), rules.clone(), closed.clone()));
+                    let (identity, activity) = (caller.identity.clone(), Arc::<Activity>::default());
+                    let served = connection(io, caller, service.clone(), rules.clone(), activity.clone(), closed.clone());
+                    open.add(identity, activity, connections.spawn(served));
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -114,15 +116,18 @@ async fn connection<S: HttpService>(
     caller: Caller,
     service: Arc<S>,
     rules: Arc<HttpRules>,
+    activity: Arc<Activity>,
     mut closed: watch::Receiver<bool>,
 ) {
     let memory = Quota::new(rules.limits.connection_memory);
     let address: Arc<str> = caller.address.into();
     let answer = |request: Request<Incoming>| {
         let (service, memory, address) = (service.clone(), memory.clone(), address.clone());
-        let rules = rules.clone();
+        let (rules, activity) = (rules.clone(), activity.clone());
         async move {
-            Ok::<_, Infallible>(respond(request, &*service, &rules, memory.share(), &address).await)
+            let memory = memory.share();
+            let answer = respond(request, &*service, &rules, &activity, memory, &address);
+            Ok::<_, Infallible>(answer.await)
         }
     };
     let mut builder = http1::Builder::new();
@@ -145,6 +150,7 @@ async fn respond<S: HttpService>(
     request: Request<Incoming>,
     service: &S,
     rules: &HttpRules,
+    activity: &Activity,
     memory: QuotaShare,
     address: &str,
 ) -> Response<Full<Bytes>> {
@@ -162,6 +168,7 @@ async fn respond<S: HttpService>(
         Err(e) => HttpAnswer::json(status_of(e.code()), error_json(e.message())),
         // The memory counts until the answer is made.
         Ok((body, _held)) => {
+            let _running = activity.request();
             let path = head.uri.path().to_string();
             service.answer(HttpRequest { method: head.method, path, body }).await
         }
@@ -232,4 +239,44 @@ pub(crate) fn status_of(code: ferroflow_core::Code) -> StatusCode {
         Unknown | Internal | DataLoss => 500,
     };
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::Limit;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    struct Echo;
+
+    impl HttpService for Echo {
+        async fn answer(&self, request: HttpRequest) -> HttpAnswer {
+            HttpAnswer::json(StatusCode::OK, request.body)
+        }
+    }
+
+    #[tokio::test]
+    async fn connections_with_half_a_request_keep_no_client_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = listener.local_addr().expect("has an address");
+        let connections = Limit { most: 4, ..Limits::DEFAULT.connections };
+        let rules = HttpRules::new(Limits { connections, ..Limits::DEFAULT }, false);
+        let server = tokio::spawn(serve(listener, Arc::new(Echo), rules, std::future::pending()));
+        let mut held = Vec::new();
+        for half in ["", "P", "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf"] {
+            for _ in 0..8 {
+                let mut stream = TcpStream::connect(address).await.expect("connects");
+                stream.write_all(half.as_bytes()).await.expect("sends");
+                held.push(stream);
+            }
+            let mut client = TcpStream::connect(address).await.expect("connects");
+            let request = b"POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nping";
+            client.write_all(request).await.expect("sends");
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.expect("is answered");
+            assert!(answer.ends_with("ping"), "after {half:?}: {answer:?}");
+        }
+        server.abort();
+    }
 }

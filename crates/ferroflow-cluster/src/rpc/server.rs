@@ -10,7 +10,7 @@ use ferroflow_identity::PeerIdentity;
 use ferroflow_metrics::OpenConnection;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
-use open_connections::{Activity, OpenConnections};
+pub use open_connections::{Activity, OpenConnections};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

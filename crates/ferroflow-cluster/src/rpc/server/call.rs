@@ -89,6 +89,7 @@ async fn work(
         },
     )?;
     drop(stream);
+    let _running = shared.activity.request();
     let (body, _of_connection) = arriving.finish(body);
     let caller = shared.caller.identity.clone();
     let request = RpcRequest { path: called, metadata: head.headers, deadline, caller, body };

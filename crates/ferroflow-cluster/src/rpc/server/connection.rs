@@ -169,11 +169,7 @@ impl ServerConnection {
                 Poll::Pending => break,
             }
         }
-        let mut have_ended = false;
-        while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {
-            have_ended = true;
-        }
-        self.shared.activity.note(self.calls.len(), have_ended);
+        while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {}
         if self.closing.is_some() || !self.calls.is_empty() {
             return Poll::Pending;
         }

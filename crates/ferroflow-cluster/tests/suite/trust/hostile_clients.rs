@@ -209,6 +209,18 @@ async fn a_client_that_floods_a_server_with_sessions_keeps_no_other_out() {
     cluster.session(&ann, &there_and_back()).await.unwrap();
 }
 
+/// The headers of a call, after which its message should follow.
+fn half_a_call() -> Vec<u8> {
+    let path = b"/tensorflow.WorkerService/GetStatus";
+    // `:method: POST`, `:scheme: https`, `:path`, `content-type`.
+    let mut headers = vec![0x83, 0x87, 0x04, path.len() as u8];
+    headers.extend(path);
+    headers.extend(b"\x0f\x10\x10application/grpc");
+    let mut frame = vec![0, 0, headers.len() as u8, 1, 4, 0, 0, 0, 1];
+    frame.extend(headers);
+    frame
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_opens_connections_without_end_keeps_no_other_out() {
     let limits =
@@ -216,16 +228,19 @@ async fn a_client_that_opens_connections_without_end_keeps_no_other_out() {
     let cluster = SecureCluster::limited(DataPath::Auto, limits, |trust| trust).await;
     let (mallory, ann) = (cluster.client("mallory"), cluster.client("ann"));
     let session = cluster.session(&ann, &there_and_back()).await.unwrap();
-    let mut held = Vec::new();
-    for _ in 0..40 {
-        let mut io = TlsConnector(mallory.clone()).connect(&cluster.worker).await.unwrap();
-        // An HTTP/2 connection with settings and without a call.
-        io.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
-        io.flush().await.unwrap();
-        held.push(io);
+    // HTTP/2 connections with settings: first without a call, then with the headers of one.
+    let settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for opening in [settings.to_vec(), [&settings[..], &half_a_call()].concat()] {
+        let mut held = Vec::new();
+        for _ in 0..40 {
+            let mut io = TlsConnector(mallory.clone()).connect(&cluster.worker).await.unwrap();
+            io.write_all(&opening).await.unwrap();
+            io.flush().await.unwrap();
+            held.push(io);
+        }
+        let back = session.run(vec![], &["back:0"], &[], Some(FOREVER)).await.unwrap();
+        assert_eq!(back, [Tensor::scalar(7.0f32)]);
+        cluster.session(&ann, &there_and_back()).await.unwrap();
+        drop(held);
     }
-    let back = session.run(vec![], &["back:0"], &[], Some(FOREVER)).await.unwrap();
-    assert_eq!(back, [Tensor::scalar(7.0f32)]);
-    cluster.session(&ann, &there_and_back()).await.unwrap();
-    drop(held);
 }
