@@ -2,6 +2,7 @@
 
 use super::dataset::*;
 use super::scope::Scope;
+use super::task::{before_io, take_turn};
 use crate::io::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
@@ -27,24 +28,65 @@ struct Files {
 impl Dataset for Files {
     fn iterate(&self, _: &Scope) -> Result<Elements> {
         let (names, offsets) = (self.names.clone(), self.offsets.clone());
-        let (compression, format) = (self.compression, self.format);
-        let (mut at, mut open) = (0, None);
-        Ok(Elements::from_files(move || {
-            while let Some(name) = names.get(at) {
-                if open.is_none() {
-                    let offset = offsets.get(at).copied().unwrap_or(0);
-                    open = Some(File::open(name, compression, format, offset)?);
+        let files = Files { names, offsets, compression: self.compression, format: self.format };
+        Ok(Elements::new(Reading { files, at: 0, open: None }))
+    }
+}
+
+/// An iteration over the records of files.
+struct Reading {
+    files: Files,
+    /// The number of the file that is read.
+    at: usize,
+    open: Option<File>,
+}
+
+impl Produce for Reading {
+    fn next(&mut self) -> Next<'_> {
+        Box::pin(async {
+            before_io().await;
+            while self.at < self.files.names.len() {
+                if self.open.is_none() {
+                    self.open = Some(self.files.open(self.at).await?);
                 }
-                let next = open.as_mut().map_or(Ok(None), File::next);
+                let next = self.open.as_mut().map_or(Ok(None), File::next);
                 if let Ok(Some(record)) = next {
                     return Ok(Some(vec![Tensor::string(record)]));
                 }
                 // After a damaged record, the start of the next one is unknown.
-                (open, at) = (None, at + 1);
+                (self.open, self.at) = (None, self.at + 1);
                 next?;
             }
             Ok(None)
-        }))
+        })
+    }
+}
+
+impl Files {
+    /// Opens a file and skips what comes before its first record.
+    async fn open(&self, at: usize) -> Result<File> {
+        let (name, format) = (&self.names[at], self.format);
+        if let Format::Fixed { header, record, footer } = format
+            && self.compression == RecordCompression::None
+        {
+            check_size(name, header, record, footer)?;
+        }
+        let mut input = Input::open(name, self.compression)?;
+        let mut left = match format {
+            Format::Fixed { header, .. } => header,
+            _ => self.offsets.get(at).copied().unwrap_or(0),
+        };
+        while left > 0 {
+            // Compressed data and devices can go on forever.
+            take_turn().await;
+            before_io().await;
+            left = input.skip_piece(left)?;
+        }
+        let mut ahead = Vec::new();
+        if let Format::Fixed { footer, .. } = format {
+            ahead = input.bytes(footer)?;
+        }
+        Ok(File { input, format, ahead })
     }
 }
 
@@ -56,27 +98,6 @@ struct File {
 }
 
 impl File {
-    fn open(
-        name: &str,
-        compression: RecordCompression,
-        format: Format,
-        offset: u64,
-    ) -> Result<File> {
-        if let Format::Fixed { header, record, footer } = format
-            && compression == RecordCompression::None
-        {
-            check_size(name, header, record, footer)?;
-        }
-        let mut input = Input::open(name, compression)?;
-        let skip = if let Format::Fixed { header, .. } = format { header } else { offset };
-        input.skip(skip)?;
-        let mut ahead = Vec::new();
-        if let Format::Fixed { footer, .. } = format {
-            ahead = input.bytes(footer)?;
-        }
-        Ok(File { input, format, ahead })
-    }
-
     fn next(&mut self) -> Result<Option<Bytes>> {
         match self.format {
             Format::Lines => self.input.line(),
@@ -232,9 +253,11 @@ pub(crate) fn register(c: &mut Catalog) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::task::polled_here;
     use crate::data::testing::elements;
     use crate::testing::check;
     use ferroflow_op_kit::tfrecord::RecordWriter;
+    use std::task::{Context, Waker};
 
     fn texts(dataset: Vec<Tensor>) -> Result<Vec<String>> {
         let text = |t: &Tensor| String::from_utf8_lossy(t.scalar_string().unwrap()).into_owned();
@@ -245,6 +268,22 @@ mod tests {
         let op = check(op).input(Tensor::string(name.to_string()));
         let op = op.input(Tensor::string(compression.to_string())).input(Tensor::scalar(0i64));
         texts(op.run()?)
+    }
+
+    #[test]
+    fn a_step_can_be_cancelled_while_its_dataset_skips_an_endless_file() {
+        let files = Files {
+            names: Arc::new(vec!["/dev/zero".into()]),
+            offsets: Arc::new(vec![u64::MAX]),
+            compression: RecordCompression::None,
+            format: Format::Records,
+        };
+        let mut reading = Reading { files, at: 0, open: None };
+        let mut next = reading.next();
+        let mut cx = Context::from_waker(Waker::noop());
+        // The executor drops a cancelled task when its poll returns.
+        let polled = polled_here(|| next.as_mut().poll(&mut cx).is_ready());
+        assert!(!polled);
     }
 
     #[test]

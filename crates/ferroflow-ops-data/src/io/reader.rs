@@ -7,7 +7,7 @@ mod ops;
 mod work;
 
 use crate::prelude::*;
-use ferroflow_core::{Completion, StepCtx};
+use ferroflow_core::{CancelToken, Completion, StepCtx};
 use ferroflow_op_kit::protobuf::{Message, fields};
 use ferroflow_ops_state::queue::{Attempt, Monitor, Order, Progress, Queue};
 use parking_lot::Mutex;
@@ -95,8 +95,8 @@ impl Reader {
     }
 
     /// Opens a file.
-    fn start_work(&self, name: &str) -> Result<()> {
-        let work = Work::start(&self.format, name)?;
+    fn start_work(&self, name: &str, cancel: &CancelToken) -> Result<()> {
+        let work = Work::start(&self.format, name, cancel)?;
         let mut state = self.state.lock();
         state.started += 1;
         state.file = name.to_string();
@@ -142,7 +142,7 @@ impl Reader {
         Ok(m.into_bytes())
     }
 
-    fn restore(&self, bytes: &[u8]) -> Result<()> {
+    fn restore(&self, bytes: &[u8], cancel: &CancelToken) -> Result<()> {
         self.ensure_serializable("RestoreState")?;
         let malformed =
             || err!(InvalidArgument, "Could not parse state for {}: malformed", self.name);
@@ -168,7 +168,7 @@ impl Reader {
         );
         state.file = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
         if state.started > state.finished {
-            state.work = Some(Work::start(&self.format, &state.file)?);
+            state.work = Some(Work::start(&self.format, &state.file, cancel)?);
         }
         *self.state.lock() = state;
         Ok(())
@@ -229,7 +229,8 @@ impl Job {
     /// Reads on, from the file that was just dequeued if there is one.
     fn go_on(mut self, held: Held, name: Option<Outputs>) {
         if let Some(outputs) = name
-            && let Err(e) = name_in(outputs).and_then(|name| self.reader.start_work(&name))
+            && let Err(e) =
+                name_in(outputs).and_then(|name| self.reader.start_work(&name, &self.step.cancel))
         {
             drop(held);
             return self.fail(e);

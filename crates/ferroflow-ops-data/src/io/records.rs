@@ -10,6 +10,8 @@ use std::io::{self, BufRead, BufReader, Read, Take};
 
 /// Bytes that are read before they count.
 const PIECE: u64 = 1 << 20;
+/// Bytes that are skipped without a pause.
+const SKIPPED_PIECE: u64 = 256 << 10;
 
 /// A file being read from front to back.
 pub(crate) struct Input {
@@ -89,11 +91,14 @@ impl Input {
         Ok(out)
     }
 
-    /// Skips the next `n` bytes, or as many as there are.
-    pub fn skip(&mut self, n: u64) -> Result<()> {
-        let read = std::io::copy(&mut self.from.by_ref().take(n), &mut std::io::sink());
-        self.at += read.map_err(|e| file_error(&self.name, &e))?;
-        Ok(())
+    /// Skips one piece of the next `n` bytes. Returns how many of them are left: none at the end of
+    /// the file. The caller checks between two pieces whether it is cancelled.
+    pub fn skip_piece(&mut self, n: u64) -> Result<u64> {
+        let piece = Ord::min(n, SKIPPED_PIECE);
+        let skipped = io::copy(&mut self.from.by_ref().take(piece), &mut io::sink());
+        let skipped = skipped.map_err(|e| file_error(&self.name, &e))?;
+        self.at += skipped;
+        Ok(if skipped < piece { 0 } else { n - skipped })
     }
 
     /// The next TFRecord, and where it begins; `None` behind the last one.

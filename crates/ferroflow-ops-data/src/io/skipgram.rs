@@ -3,6 +3,7 @@
 use super::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::CancelToken;
 use ferroflow_op_kit::philox::{Philox, Singles, entropy};
 use ferroflow_op_kit::tfrecord::RecordCompression;
 use parking_lot::Mutex;
@@ -17,11 +18,12 @@ struct Corpus {
 }
 
 impl Corpus {
-    fn read(file: &str, min_count: i64) -> Result<Corpus> {
+    fn read(file: &str, min_count: i64, cancel: &CancelToken) -> Result<Corpus> {
         let mut input = Input::open(file, RecordCompression::None)?;
         let mut text: Vec<Bytes> = Vec::new();
         let mut counts: HashMap<Bytes, i64> = HashMap::new();
         while let Some(line) = input.line()? {
+            cancel.check()?;
             for word in line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
                 let word = line.slice_ref(word);
                 *counts.entry(word.clone()).or_default() += 1;
@@ -76,8 +78,8 @@ struct Skipgram {
 }
 
 impl Skipgram {
-    fn begin(&self) -> Result<Walk> {
-        let corpus = Corpus::read(&self.file, self.min_count)?;
+    fn begin(&self, cancel: &CancelToken) -> Result<Walk> {
+        let corpus = Corpus::read(&self.file, self.min_count, cancel)?;
         ensure!(
             corpus.text.len() > self.window as usize * 10,
             InvalidArgument,
@@ -141,7 +143,7 @@ impl Kernel for Skipgram {
         let mut guard = self.walk.lock();
         let walk = match &mut *guard {
             Some(walk) => walk,
-            none => none.insert(self.begin()?),
+            none => none.insert(self.begin(&ctx.step().cancel)?),
         };
         let (mut examples, mut labels) = (Vec::new(), Vec::new());
         while examples.len() < self.batch {
@@ -216,8 +218,19 @@ pub(crate) fn register(c: &mut Catalog) {
 
 #[cfg(test)]
 mod tests {
-    use crate::prelude::*;
+    use super::*;
     use crate::testing::check;
+
+    #[test]
+    fn a_cancelled_step_reads_no_more_text() {
+        let cancel = CancelToken::new();
+        cancel.cancel(err!(Cancelled, "the client has gone"));
+        let file = std::env::temp_dir().join(format!("ferroflow-corpus-{}", std::process::id()));
+        std::fs::write(&file, "one\ntwo\n").unwrap();
+        let result = Corpus::read(file.to_str().unwrap(), 1, &cancel);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(result.err().unwrap().code(), Code::Cancelled);
+    }
 
     #[test]
     fn near_words_are_paired() {

@@ -107,7 +107,7 @@ fn restore(reader: &Reader, ctx: &mut Ctx<'_>) -> Result<()> {
         "Reader state must be scalar, but had shape: {}",
         state.shape()
     );
-    reader.restore(state.scalar_string()?)
+    reader.restore(state.scalar_string()?, &ctx.step().cancel)
 }
 
 /// The two kinds of an op that makes a reader: its name, its attributes, its format.

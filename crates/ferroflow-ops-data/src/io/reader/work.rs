@@ -4,6 +4,7 @@ use crate::io::lmdb::LmdbReader;
 use crate::io::records::Input;
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::CancelToken;
 use ferroflow_op_kit::file::read_file;
 use ferroflow_op_kit::tfrecord::RecordCompression;
 
@@ -56,13 +57,15 @@ enum State {
 }
 
 impl Work {
-    pub fn start(format: &Format, name: &str) -> Result<Work> {
+    /// Opens a file. Cancelling the step ends it while it skips lines.
+    pub fn start(format: &Format, name: &str, cancel: &CancelToken) -> Result<Work> {
         let mut count = 0;
         let state = match *format {
             Format::Identity | Format::WholeFile => State::Single(format.clone()),
             Format::Lines { skip } => {
                 let mut input = Input::open(name, RecordCompression::None)?;
                 while count < skip && input.line()?.is_some() {
+                    cancel.check()?;
                     count += 1;
                 }
                 State::Lines(input)
@@ -123,5 +126,22 @@ impl Work {
                 Ok(Some((numbered(&self.name, self.count - 1), value)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_step_skips_no_more_lines() {
+        let cancel = CancelToken::new();
+        cancel.cancel(err!(Cancelled, "the client has gone"));
+        let file = std::env::temp_dir().join(format!("ferroflow-skipped-{}", std::process::id()));
+        std::fs::write(&file, "one\ntwo\n").unwrap();
+        let result =
+            Work::start(&Format::Lines { skip: u64::MAX }, file.to_str().unwrap(), &cancel);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(result.err().unwrap().code(), Code::Cancelled);
     }
 }
