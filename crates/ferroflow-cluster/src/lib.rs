@@ -53,7 +53,7 @@ pub use net::{
 };
 pub use proxy::TlsProxy;
 pub use server::{Server, ServerOptions};
-pub use shutdown::exit_within;
+pub use shutdown::{FirstSignal, exit_within};
 pub use spec::ClusterSpec;
 pub use spin::StepSpin;
 pub use tf_config::TfConfig;

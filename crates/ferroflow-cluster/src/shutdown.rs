@@ -6,18 +6,38 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use std::sync::mpsc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// The exit code of a process that did not end in time by itself.
 const EXIT_CODE: i32 = 1;
 
+/// The first SIGTERM or SIGINT, also if it comes before a task waits for it.
+#[derive(Debug)]
+pub struct FirstSignal(oneshot::Receiver<()>);
+
+impl FirstSignal {
+    /// Completes once the signal has come.
+    pub async fn received(self) {
+        if self.0.await.is_err() {
+            // The listening thread is gone: no signal is noticed any more.
+            std::future::pending().await
+        }
+    }
+}
+
 /// Ends this process `limit` after the first SIGTERM or SIGINT at the latest, or at the second one.
-/// It needs no network thread: those may be stuck.
-pub fn exit_within(limit: Duration) -> Result<()> {
+/// It needs no network thread: those may be stuck. Returns the first signal, for the server to end
+/// by itself.
+pub fn exit_within(limit: Duration) -> Result<FirstSignal> {
     let failed = |e| err!(ResourceExhausted, "cannot wait for signals: {e}");
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let (tell, told) = mpsc::channel();
+    let (first, received) = oneshot::channel();
     let listen = move || {
+        let mut first = Some(first);
         for _ in signals.forever() {
+            // Ignore the errors: the process has already begun to exit.
+            first.take().map(|first| first.send(()));
             let _ = tell.send(());
         }
     };
@@ -36,5 +56,5 @@ pub fn exit_within(limit: Duration) -> Result<()> {
     let thread = |name: &str| std::thread::Builder::new().name(name.into());
     thread("ff-signals").spawn(listen).map_err(failed)?;
     thread("ff-exit").spawn(wait).map_err(failed)?;
-    Ok(())
+    Ok(FirstSignal(received))
 }

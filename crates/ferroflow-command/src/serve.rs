@@ -4,7 +4,7 @@ use crate::credentials::TrustArgs;
 use crate::gpus::GpuFlags;
 use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
-use ferroflow::cluster::{exit_within, network_threads, stop_signal};
+use ferroflow::cluster::{exit_within, network_threads};
 use ferroflow::{Code, Error, Result, set_compute_threads};
 use ferroflow_metrics::TaskMetrics;
 use ferroflow_serve::{
@@ -97,7 +97,7 @@ pub fn run(args: Args) -> Result<()> {
         set_compute_threads(threads);
     }
     args.limits.apply()?;
-    exit_within(Duration::from_secs(args.stop_timeout))?;
+    let signal = exit_within(Duration::from_secs(args.stop_timeout))?;
     let options = options(&args)?;
     let (config, every) = (args.model_config.clone(), seconds(args.model_config_poll)?);
     let scheme = if options.trust.credentials.is_some() { "s" } else { "" };
@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Result<()> {
         };
         let stop = async {
             tokio::select! {
-                () = stop_signal() => {}
+                () = signal.received() => {}
                 () = follow => {}
             }
         };

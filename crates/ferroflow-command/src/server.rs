@@ -8,7 +8,7 @@ use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
 use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
-    stop_signal, workers_done_with,
+    workers_done_with,
 };
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result, set_compute_threads};
@@ -97,7 +97,7 @@ pub fn run(args: Args) -> Result<()> {
         set_compute_threads(threads);
     }
     args.limits.apply()?;
-    exit_within(Duration::from_secs(args.stop_timeout))?;
+    let signal = exit_within(Duration::from_secs(args.stop_timeout))?;
     let (exit_with_workers, confines_files) =
         (args.exit_with_workers, args.limits.confines_files());
     let (format, http, has_page) = (args.log_format, args.http.clone(), args.dashboard);
@@ -137,7 +137,7 @@ pub fn run(args: Args) -> Result<()> {
                 }
             };
             tokio::select! {
-                () = stop_signal() => {}
+                () = signal.received() => {}
                 left = left => drop(left_sender.send(left)),
             }
         };

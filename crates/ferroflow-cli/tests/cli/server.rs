@@ -4,7 +4,9 @@ use crate::common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loop
 use ferroflow::cluster::ConnectOptions;
 use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};
 use ferroflow::{Code, DType};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 struct Server {
     process: Running,
@@ -112,6 +114,22 @@ fn a_waiting_session_does_not_delay_the_exit_of_a_server() {
         assert_eq!(e.code(), Code::Unavailable, "{e}");
     });
     assert_eq!(ps.process.end().code(), Some(0));
+}
+
+#[test]
+fn a_signal_at_any_moment_of_the_start_ends_a_server() {
+    for delay in (0..40).step_by(2) {
+        let spec = format!("worker={}", free_addresses(&own_loopback(), 1)[0]);
+        let words = ["--cluster", &spec, "--job", "worker", "--task", "0", "--stop-timeout", "3"];
+        let mut command = ferroflow(&[&["server"], &words[..]].concat());
+        let mut server = Running(command.stdout(Stdio::null()).spawn().unwrap());
+        std::thread::sleep(Duration::from_millis(delay));
+        server.signal("TERM");
+        let status = server.end();
+        // Before the server listens to signals, the signal ends the process.
+        let is_ended = status.code() == Some(0) || status.signal() == Some(15);
+        assert!(is_ended, "{status} after {delay} ms: the server did not notice the signal");
+    }
 }
 
 #[test]
