@@ -24,8 +24,8 @@ import numpy as np
 
 BATCHES, ROWS, INPUTS, HIDDEN = 16, 8, 6, 16
 RATE = 0.05
-# Weights differ a little, because the mean of three equal numbers is not always the number. Over many
-# steps such differences grow: a process that rounds less is then the measure.
+# Weights differ a little, because the mean of three equal numbers is not always the number. Over
+# many steps such differences grow: a process that rounds less is then the measure.
 TOLERANCE = 5e-3
 # The gradient of the weight that counts: its step of RATE * 20 is exactly 1.
 COUNTED = -20.0
