@@ -49,12 +49,28 @@ pub(crate) struct PeerTable(RwLock<ByTask>);
 type ByTask = HashMap<String, Arc<PeerCounters>, RandomState>;
 
 impl PeerTable {
-    /// Counts a value or a wait of a task.
-    pub fn count(&self, task: &str, add: impl Fn(&PeerCounters)) {
+    /// Counts a value that was sent to a task.
+    pub fn sent(&self, task: &str, bytes: usize) {
         if let Some(found) = self.0.read().get(task) {
-            return add(found);
+            return found.sent(bytes);
         }
-        add(&self.get(task));
+        self.get(task).sent(bytes);
+    }
+
+    /// Counts a value of a task.
+    pub fn received(&self, task: &str, bytes: usize) {
+        if let Some(found) = self.0.read().get(task) {
+            return found.received(bytes);
+        }
+        self.get(task).received(bytes);
+    }
+
+    /// Counts time that a receiver waited for a value of a task.
+    pub fn waited(&self, task: &str, time: Duration) {
+        if let Some(found) = self.0.read().get(task) {
+            return found.waited(time);
+        }
+        self.get(task).waited(time);
     }
 
     /// The counters of a task.

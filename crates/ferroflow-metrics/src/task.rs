@@ -155,7 +155,7 @@ impl TaskMetrics {
             return;
         }
         self.counters.sent_link.inc_by(bytes as u64);
-        self.peers.count(task, |peer| peer.sent(bytes));
+        self.peers.sent(task, bytes);
     }
 
     /// Counts a value that a link brought.
@@ -164,7 +164,7 @@ impl TaskMetrics {
             return;
         }
         self.counters.received_link.inc_by(bytes as u64);
-        self.peers.count(task, |peer| peer.received(bytes));
+        self.peers.received(task, bytes);
     }
 
     /// Counts time that a receiver waited for a value of another task.
@@ -173,7 +173,7 @@ impl TaskMetrics {
             return;
         }
         self.counters.wait_tensor.inc_by(time.as_secs_f64());
-        self.peers.count(task, |peer| peer.waited(time));
+        self.peers.waited(task, time);
     }
 
     /// The counters of a peer.
