@@ -462,6 +462,19 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "maps a gigabyte")]
+    fn a_buffer_counts_what_has_arrived_and_not_what_was_announced() {
+        let counted = |buffer: &Buffer| match &buffer.owner {
+            Owner::Ours(allocation) => allocation.counted,
+            _ => panic!("the buffer is not ours"),
+        };
+        let mut buffer = Buffer::arriving(1 << 30).unwrap();
+        assert_eq!(counted(&buffer), 0);
+        buffer.arrives(5 << 20).unwrap();
+        assert_eq!(counted(&buffer), 5 << 20);
+    }
+
+    #[test]
     fn buffers_are_aligned_and_have_the_requested_length() {
         for len in up_to_some_size([0, 1, 63, 64, 65, 4096, 4097, 100_000, 5 << 20]) {
             let mut b = Buffer::alloc(len).unwrap();

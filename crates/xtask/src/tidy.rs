@@ -17,6 +17,7 @@ mod markdown;
 mod missing_docs;
 mod op_names;
 mod phrases;
+mod security_tests;
 mod test_functions;
 mod tree;
 mod type_names;
@@ -120,6 +121,11 @@ const RULES: &[Rule] = &[
         name: "file-access",
         about: "ops use files through ferroflow_core::files",
         check: file_access::check,
+    },
+    Rule {
+        name: "security-tests",
+        about: "tests that SECURITY.md names exist",
+        check: security_tests::check,
     },
     Rule {
         name: "missing-docs",
