@@ -1,50 +1,68 @@
 //! Deduplicates requests: a client that lost the answer to a call retries it, and a step must not
 //! run twice.
 
-use ferroflow_core::HashSet;
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::hash::BuildHasher;
 
 /// The last ids of one kind of request.
+///
+/// Each step notes several ids, so this is one table in which an id touches one line of memory. It
+/// is divided into buckets, each with its last ids.
 pub(crate) struct RecentIds {
-    capacity: usize,
-    seen: Mutex<(HashSet<i64>, VecDeque<i64>)>,
+    /// Their number is a power of two. Callers choose ids, but cannot know the bucket.
+    hasher: RandomState,
+    buckets: Mutex<Box<[Bucket]>>,
 }
 
+/// Ids, the newest first. Zero is a free place.
+type Bucket = [i64; 8];
+
+/// How many of the last ids share a bucket, on average.
+const SHARE: usize = 4;
+
 impl RecentIds {
+    /// Remembers about the last `capacity` ids: at most one in twenty ids that old is forgotten,
+    /// of those a quarter as old one in 100,000.
     pub fn new(capacity: usize) -> RecentIds {
-        RecentIds { capacity, seen: Mutex::default() }
+        let count = capacity.div_ceil(SHARE).next_power_of_two();
+        let buckets = Mutex::new(vec![[0; _]; count].into());
+        RecentIds { hasher: RandomState::default(), buckets }
     }
 
     /// Inserts an id; false if it is known. Zero means "no id" and is never known.
     pub fn insert(&self, id: i64) -> bool {
-        if id == 0 {
-            return true;
-        }
-        let (set, order) = &mut *self.seen.lock();
-        if !set.insert(id) {
-            return false;
-        }
-        order.push_back(id);
-        if order.len() > self.capacity
-            && let Some(old) = order.pop_front()
-        {
-            set.remove(&old);
-        }
-        true
+        let is_new = |bucket: &mut Bucket| {
+            let is_new = !bucket.contains(&id);
+            if is_new {
+                bucket.rotate_right(1);
+                bucket[0] = id;
+            }
+            is_new
+        };
+        id == 0 || self.with_bucket(id, is_new)
     }
 
     /// Forgets an id.
     pub fn remove(&self, id: i64) {
-        let (set, order) = &mut *self.seen.lock();
-        if set.remove(&id) {
-            order.retain(|known| *known != id);
-        }
+        self.with_bucket(id, |bucket| {
+            if let Some(at) = bucket.iter().position(|known| *known == id) {
+                bucket[at..].rotate_left(1);
+                bucket[bucket.len() - 1] = 0;
+            }
+        });
     }
 
     /// Whether an id is known.
     pub fn contains(&self, id: i64) -> bool {
-        self.seen.lock().0.contains(&id)
+        id != 0 && self.with_bucket(id, |bucket| bucket.contains(&id))
+    }
+
+    fn with_bucket<R>(&self, id: i64, work: impl FnOnce(&mut Bucket) -> R) -> R {
+        let hash = self.hasher.hash_one(id) as usize;
+        let mut buckets = self.buckets.lock();
+        let last = buckets.len() - 1;
+        work(&mut buckets[hash & last])
     }
 }
 
@@ -53,14 +71,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_recent_ids_are_known() {
+    fn an_id_is_known_until_it_is_removed() {
         let ids = RecentIds::new(2);
         assert!(ids.insert(0) && ids.insert(0));
         assert!(ids.insert(1) && !ids.insert(1));
         assert!(ids.contains(1) && !ids.contains(0));
         assert!(ids.insert(2) && ids.insert(3));
-        assert!(ids.insert(1), "1 is old enough to be forgotten");
         ids.remove(3);
+        ids.remove(3);
+        assert!(!ids.contains(3) && ids.contains(1) && ids.contains(2));
         assert!(ids.insert(3) && !ids.insert(1));
+    }
+
+    #[test]
+    fn old_ids_are_forgotten_and_recent_ones_are_not() {
+        let ids = RecentIds::new(1000);
+        let count = 100_000;
+        assert!((1..=count).all(|id| ids.insert(id)));
+        let known =
+            |ages: std::ops::Range<i64>| ages.filter(|age| ids.contains(count - age)).count();
+        assert_eq!(known(0..100), 100);
+        assert!(known(0..1000) > 950);
+        assert_eq!(known(20_000..100_000), 0);
     }
 }

@@ -2,9 +2,11 @@
 
 use super::{Chunks, RpcStatus, code};
 use bytes::{Buf, Bytes};
+use futures_util::FutureExt;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::io::IoSlice;
+use std::pin::pin;
 use std::time::Duration;
 
 pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -190,7 +192,13 @@ async fn next_piece(
     let Some(limit) = limit else {
         return stream.data().await.transpose().map_err(ReceiveError::Stream);
     };
-    match tokio::time::timeout(limit, stream.data()).await {
+    let mut piece = pin!(stream.data());
+    // Most pieces are there already, and need no timer.
+    let piece = match piece.as_mut().now_or_never() {
+        Some(piece) => Ok(piece),
+        None => tokio::time::timeout(limit, piece).await,
+    };
+    match piece {
         Ok(piece) => piece.transpose().map_err(ReceiveError::Stream),
         Err(_) => {
             let text = format!("no part of the message has arrived for {} s", limit.as_secs());

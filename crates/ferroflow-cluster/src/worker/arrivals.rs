@@ -201,7 +201,9 @@ impl Arrivals {
             }
             state.aborted = Some(error.clone());
             let waiting = state.waiting;
-            state.end_waits(waiting, Instant::now());
+            if waiting > 0 {
+                state.end_waits(waiting, Instant::now());
+            }
             std::mem::take(&mut state.slots)
         };
         for slot in slots.into_values() {
