@@ -1,5 +1,6 @@
 """Estimators with ready models: linear, deep, both together, and baselines."""
 
+import contextlib
 import math
 
 from ferroflow.python.estimator import estimator, head as head_lib
@@ -36,10 +37,22 @@ def _optimizer(given, default, learning_rate):
     return given() if callable(given) and not hasattr(given, "minimize") else given
 
 
-def _partitioner(given, config):
-    if given is not None or config is None or not config.num_ps_replicas:
-        return given
-    return partitioned_variables.min_max_variable_partitioner(max_partitions=config.num_ps_replicas, min_slice_size=64 << 20)
+def _partitioner(config, min_slice_size=256 << 10):
+    """Every variable is partitioned, often into one part: its slots are named after the part."""
+    count = config.num_ps_replicas if config else 0
+    return partitioned_variables.min_max_variable_partitioner(max_partitions=count, min_slice_size=min_slice_size)
+
+
+def _input_partitioner(given, config):
+    return given or _partitioner(config, 64 << 20)
+
+
+def _dnn_scope(features, config):
+    return variable_scope.variable_scope("dnn", values=tuple(features.values()), partitioner=_partitioner(config))
+
+
+def _linear_scope(features, partitioner, config):
+    return variable_scope.variable_scope("linear", values=tuple(features.values()), partitioner=_input_partitioner(partitioner, config))
 
 
 def _dict_of(features):
@@ -49,22 +62,22 @@ def _dict_of(features):
 
 
 def _dnn_logits(features, units, hidden_units, columns, activation, dropout, training, batch_norm, partitioner, config):
-    with variable_scope.variable_scope("dnn", values=tuple(features.values()), partitioner=_partitioner(partitioner, config)):
-        with variable_scope.variable_scope("input_from_feature_columns", values=tuple(features.values())):
-            net = fc.input_layer(features, columns)
-        for i, count in enumerate(hidden_units):
-            with variable_scope.variable_scope("hiddenlayer_%d" % i, values=(net,)) as scope:
-                net = layers.dense(net, units=count, activation=activation, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)
-                if dropout is not None and training:
-                    net = layers.dropout(net, rate=dropout, training=True)
-                if batch_norm:
-                    from ferroflow.python.layers import normalization
+    """The logits of a deep network, in the current scope."""
+    with variable_scope.variable_scope("input_from_feature_columns", values=tuple(features.values()), partitioner=_input_partitioner(partitioner, config)):
+        net = fc.input_layer(features, columns)
+    for i, count in enumerate(hidden_units):
+        with variable_scope.variable_scope("hiddenlayer_%d" % i, values=(net,)) as scope:
+            net = layers.dense(net, units=count, activation=activation, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)
+            if dropout is not None and training:
+                net = layers.dropout(net, rate=dropout, training=True)
+            if batch_norm:
+                from ferroflow.python.layers import normalization
 
-                    net = normalization.batch_normalization(net, momentum=0.999, training=training, name="batchnorm_%d" % i)
-            _add_hidden_layer_summary(net, scope.name)
-        with variable_scope.variable_scope("logits", values=(net,)) as scope:
-            logits = layers.dense(net, units=units, activation=None, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)
-        _add_hidden_layer_summary(logits, scope.name)
+                net = normalization.batch_normalization(net, momentum=0.999, training=training, name="batchnorm_%d" % i)
+        _add_hidden_layer_summary(net, scope.name)
+    with variable_scope.variable_scope("logits", values=(net,)) as scope:
+        logits = layers.dense(net, units=units, activation=None, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)
+    _add_hidden_layer_summary(logits, scope.name)
     return logits
 
 
@@ -74,9 +87,9 @@ def _add_hidden_layer_summary(value, tag):
     summary.histogram("%s/activation" % tag, value)
 
 
-def _linear_logits(features, units, columns, partitioner, config, sparse_combiner="sum"):
-    with variable_scope.variable_scope("linear", values=tuple(features.values()), partitioner=_partitioner(partitioner, config)):
-        logits = fc.linear_model(features, columns, units=units, sparse_combiner=sparse_combiner)
+def _linear_logits(features, units, columns, sparse_combiner="sum"):
+    """The logits of a linear model, in the current scope."""
+    logits = fc.linear_model(features, columns, units=units, sparse_combiner=sparse_combiner)
     summary.scalar("linear/bias", math_ops.reduce_mean(logits))
     return logits
 
@@ -92,16 +105,26 @@ class _Canned(estimator.Estimator):
         self._head = head
 
         def model_fn(features, labels, mode, config):
-            logits, train_op_fn = self._build(_dict_of(features), mode, config)
-            return head.create_estimator_spec(features, mode, logits, labels=labels, train_op_fn=train_op_fn)
+            # The scope of the model is also that of its optimizer, and so part of names of slots.
+            with self._scope(_dict_of(features), config):
+                logits, train_op_fn = self._build(features, mode, config)
+                return head.create_estimator_spec(features, mode, logits, labels=labels, train_op_fn=train_op_fn)
 
         estimator.Estimator.__init__(self, model_fn, model_dir=model_dir, config=config, warm_start_from=warm_start_from)
 
+    def _scope(self, features, config):
+        """What the model and its optimizer are built in."""
+        del features, config
+        return contextlib.nullcontext()
+
 
 class _Linear(_Canned):
+    def _scope(self, features, config):
+        return _linear_scope(features, self._partitioner, config)
+
     def _build(self, features, mode, config):
         columns = self._columns
-        logits = _linear_logits(features, self._head.logits_dimension, columns, self._partitioner, config, self._combiner)
+        logits = _linear_logits(features, self._head.logits_dimension, columns, self._combiner)
 
         def train(loss):
             opt = _optimizer(self._optimizer, optimizers.FtrlOptimizer, _linear_rate(columns))
@@ -131,6 +154,9 @@ class LinearRegressor(_Linear):
 
 
 class _DNN(_Canned):
+    def _scope(self, features, config):
+        return _dnn_scope(features, config)
+
     def _build(self, features, mode, config):
         training = mode == "train"
         logits = _dnn_logits(
@@ -185,11 +211,13 @@ class _DNNLinear(_Canned):
     def _build(self, features, mode, config):
         units, parts = self._head.logits_dimension, []
         if self._dnn_columns:
-            parts.append(
-                _dnn_logits(features, units, self._hidden_units, self._dnn_columns, self._activation, self._dropout, mode == "train", self._batch_norm, self._partitioner, config)
-            )
+            with _dnn_scope(features, config):
+                parts.append(
+                    _dnn_logits(features, units, self._hidden_units, self._dnn_columns, self._activation, self._dropout, mode == "train", self._batch_norm, self._partitioner, config)
+                )
         if self._linear_columns:
-            parts.append(_linear_logits(features, units, self._linear_columns, self._partitioner, config, self._combiner))
+            with _linear_scope(features, self._partitioner, config):
+                parts.append(_linear_logits(features, units, self._linear_columns, self._combiner))
         logits = parts[0] + parts[1] if len(parts) == 2 else parts[0]
 
         def train(loss):

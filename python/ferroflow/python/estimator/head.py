@@ -28,22 +28,24 @@ class _Head:
     def create_estimator_spec(self, features, mode, logits, labels=None, optimizer=None, train_op_fn=None):
         from ferroflow.python.training import training_util
 
-        predictions = self.predictions(logits)
-        if mode == ModeKeys.PREDICT:
-            return EstimatorSpec(mode, predictions=predictions, export_outputs=self.export_outputs(predictions))
-        weights = self._weights(features)
-        labels, unweighted = self.unweighted_loss(labels, logits)
-        loss = losses.compute_weighted_loss(unweighted, weights=weights, reduction=self._reduction)
-        if mode == ModeKeys.EVAL:
-            found = {"average_loss": metrics.mean(unweighted, weights=None if isinstance(weights, float) else weights)}
-            found.update(self.metrics(labels, predictions, weights))
-            return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=found)
-        if train_op_fn is not None:
-            train_op = train_op_fn(loss)
-        else:
-            train_op = optimizer.minimize(loss, global_step=training_util.get_global_step())
-        summary.scalar("average_loss", math_ops.reduce_mean(unweighted))
-        return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op)
+        with ops.name_scope(self.name, "head"):
+            predictions = self.predictions(logits)
+            if mode == ModeKeys.PREDICT:
+                return EstimatorSpec(mode, predictions=predictions, export_outputs=self.export_outputs(predictions))
+            weights = self._weights(features)
+            labels, unweighted = self.unweighted_loss(labels, logits)
+            loss = losses.compute_weighted_loss(unweighted, weights=weights, reduction=self._reduction)
+            if mode == ModeKeys.EVAL:
+                found = {"average_loss": metrics.mean(unweighted, weights=None if isinstance(weights, float) else weights)}
+                found.update(self.metrics(labels, predictions, weights))
+                return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=found)
+            if train_op_fn is not None:
+                train_op = train_op_fn(loss)
+            else:
+                train_op = optimizer.minimize(loss, global_step=training_util.get_global_step())
+            with ops.name_scope(""):
+                summary.scalar("average_loss", math_ops.reduce_mean(unweighted))
+            return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op)
 
 
 class RegressionHead(_Head):

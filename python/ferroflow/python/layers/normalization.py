@@ -9,6 +9,7 @@ from ferroflow.python.ops import init_ops
 from ferroflow.python.ops import math_ops
 from ferroflow.python.ops import normalization_ops
 from ferroflow.python.ops import state_ops
+from ferroflow.python.ops import variable_scope
 from ferroflow.python.util.api import export
 
 
@@ -43,6 +44,9 @@ class BatchNormalization(base.Layer):
         if not rank:
             raise ValueError("Input has undefined rank. Received: input_shape=%s" % input_shape)
         self._axis = self.axis + rank if self.axis < 0 else self.axis
+        if not 0 <= self._axis < rank:
+            raise ValueError("Invalid value for `axis` argument. Expected 0 <= axis < inputs.rank (with inputs.rank=%d). Received: axis=(%d,)"
+                             % (rank, self._axis))
         size = input_shape.as_list()[self._axis]
         if size is None:
             raise ValueError("Input has undefined `axis` dimension. Received input with shape %s. "
@@ -53,10 +57,17 @@ class BatchNormalization(base.Layer):
         shape = [size]
         self.gamma = self.add_weight("gamma", shape, **self._gamma) if self.scale else None
         self.beta = self.add_weight("beta", shape, **self._beta) if self.center else None
-        self.moving_mean = self.add_weight(
-            "moving_mean", shape, initializer=self._mean_initializer, trainable=False)
-        self.moving_variance = self.add_weight(
-            "moving_variance", shape, initializer=self._variance_initializer, trainable=False)
+        # The averages are updated as a whole: they are never partitioned.
+        scope = variable_scope.get_variable_scope()
+        partitioner = scope.partitioner
+        scope.set_partitioner(None)
+        try:
+            self.moving_mean = self.add_weight(
+                "moving_mean", shape, initializer=self._mean_initializer, trainable=False)
+            self.moving_variance = self.add_weight(
+                "moving_variance", shape, initializer=self._variance_initializer, trainable=False)
+        finally:
+            scope.set_partitioner(partitioner)
 
     def _average(self, variable, value):
         with ops.name_scope("AssignMovingAvg", None, [variable, value]) as scope:
