@@ -6,6 +6,7 @@ import numpy as np
 
 from ferroflow import _ferroflow
 from ferroflow.python.framework import dtypes, indexed_slices, sparse_tensor
+from ferroflow.python.ops import session_handles
 
 _Tensor, _Operation = _ferroflow.Tensor, _ferroflow.Operation
 
@@ -55,8 +56,8 @@ def _expansion(value):
 class FetchHandler:
     """The tensors and operations of a structure of fetches, each once, and how to fill it."""
 
-    def __init__(self, graph, fetches, fed):
-        self._graph = graph
+    def __init__(self, graph, fetches, fed, session=None):
+        self._graph, self._session = graph, session
         self.tensors, self.operations = [], []
         self._positions = {}
         self._seen = set()
@@ -128,6 +129,9 @@ class FetchHandler:
         if at is None:
             at = self._positions[element] = len(self.tensors)
             self.tensors.append(element)
+        if element.op.type in ("GetSessionHandle", "GetSessionHandleV2"):
+            dtype = element.op.inputs[0].dtype
+            return lambda values: session_handles.TensorHandle(values[at], dtype, self._session)
         return lambda values: values[at]
 
 
@@ -195,6 +199,8 @@ def feed_value(tensor, value):
             "lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was "
             f"{value} which was passed to the argument `feed_dict` with key {tensor}."
         )
+    if isinstance(value, session_handles.TensorHandle):
+        value = value.handle if dtype == dtypes.string else value.eval()
     wanted = dtype.as_numpy_dtype
     if isinstance(value, int) and not isinstance(value, bool) and dtype.is_integer:
         # numpy would wrap around or raise, depending on its version.
@@ -204,6 +210,11 @@ def feed_value(tensor, value):
                 "explicitly setting the type of the feed tensor to a larger type (e.g. int64)."
             )
     if dtype == dtypes.string:
+        if isinstance(value, int):
+            raise TypeError(
+                f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type {wanted}. Try "
+                "explicitly setting the type of the feed tensor to a larger type (e.g. int64)."
+            )
         array = value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
         if array.dtype.kind not in "OSU":
             raise TypeError(f"Cannot feed value of dtype {array.dtype} for Tensor {tensor.name!r}, which has dtype string")

@@ -105,7 +105,7 @@ class BaseSession(SessionInterface):
 
     @property
     def sess_str(self):
-        return self._target
+        return self._target.encode("utf-8")
 
     def list_devices(self):
         try:
@@ -140,10 +140,10 @@ class BaseSession(SessionInterface):
             kind = type(fetches)
             try:
                 if kind is _Tensor:
-                    if fetches.graph is self._graph and not self._graph._unfetchable_ops:
+                    if fetches.graph is self._graph and not self._graph._checks_fetches:
                         return self._run((fetches,), _NOTHING, _NOTHING)[0][0]
                 elif kind is _Operation:
-                    if fetches.graph is self._graph and not self._graph._unfetchable_ops:
+                    if fetches.graph is self._graph and not self._graph._checks_fetches:
                         self._run(_NOTHING, (fetches,), _NOTHING)
                         return None
             except _StatusError as e:
@@ -153,7 +153,7 @@ class BaseSession(SessionInterface):
     def _run_any(self, fetches, feed_dict, options, run_metadata):
         self._check_open()
         feeds = fetching.feeds(self._graph, feed_dict)
-        handler = fetching.FetchHandler(self._graph, fetches, dict(feeds))
+        handler = fetching.FetchHandler(self._graph, fetches, dict(feeds), self)
         step_options = self._step_options(options)
         if not handler.tensors and not handler.operations:
             # All that is fetched is fed.
@@ -172,7 +172,7 @@ class BaseSession(SessionInterface):
     def partial_run_setup(self, fetches, feeds=None):
         self._check_open()
         feeds = [fetching.feed_tensor(self._graph, f) for f in feeds or ()]
-        handler = fetching.FetchHandler(self._graph, fetches, {})
+        handler = fetching.FetchHandler(self._graph, fetches, {}, self)
         for tensor in feeds:
             if not self._graph.is_feedable(tensor):
                 raise ValueError(f"Tensor {tensor.name} may not be fed.")
@@ -184,7 +184,7 @@ class BaseSession(SessionInterface):
     def partial_run(self, handle, fetches, feed_dict=None):
         self._check_open()
         feeds = fetching.feeds(self._graph, feed_dict)
-        handler = fetching.FetchHandler(self._graph, fetches, dict(feeds))
+        handler = fetching.FetchHandler(self._graph, fetches, dict(feeds), self)
         try:
             values = self._core.partial_run(handle, handler.tensors, feeds)
         except _StatusError as e:
@@ -197,7 +197,7 @@ class BaseSession(SessionInterface):
             raise TypeError("Argument `feed_list` must be a list or tuple.")
         self._check_open()
         feed_list = [fetching.feed_tensor(self._graph, f) for f in feed_list or ()]
-        handler = fetching.FetchHandler(self._graph, fetches, {})
+        handler = fetching.FetchHandler(self._graph, fetches, {}, self)
         tensors, operations = tuple(handler.tensors), tuple(handler.operations)
         fed_tensors = tuple(feed_list)
         core_run, graph = self._core.run, self._graph
@@ -210,7 +210,7 @@ class BaseSession(SessionInterface):
                 run_metadata = kwargs.pop("run_metadata", None)
             if kwargs:
                 raise TypeError(f"unexpected arguments {sorted(kwargs)}")
-            if len(args) != len(fed_tensors):
+            if len(args) != len(fed_tensors) and not isinstance(fetches, (list, tuple, dict)):
                 raise TypeError(f"Expected {len(fed_tensors)} arguments, got {len(args)}.")
             fed = tuple((t, fetching.feed_value(t, value)) for t, value in zip(fed_tensors, args))
             if self._closed:

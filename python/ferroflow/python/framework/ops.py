@@ -149,6 +149,7 @@ class Graph(_ferroflow.GraphCore):
         self._collections = {}
         self._device_entries = []
         self._colocation_stack = []
+        self._devices_outside_colocation = []
         self._control_dependencies_stack = []
         self._control_flow_context_value = None
         self._attr_scope_map = {}
@@ -158,6 +159,8 @@ class Graph(_ferroflow.GraphCore):
         self._seed = None
         self._unfeedable_tensors = set()
         self._unfetchable_ops = set()
+        # Whether a fetch may be refused or converted.
+        self._checks_fetches = False
         self._handle_feeders = {}
         self._handle_readers = {}
         self._handle_movers = {}
@@ -330,6 +333,8 @@ class Graph(_ferroflow.GraphCore):
             raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
         op = _op_to_colocate_with(op, self)
         old_devices, old_stack = self._device_entries, self._colocation_stack
+        if not old_stack:
+            self._devices_outside_colocation = old_devices
         # Colocation is stronger than device functions.
         self._device_entries = []
         stack = [] if ignore_existing else list(old_stack)
@@ -341,6 +346,8 @@ class Graph(_ferroflow.GraphCore):
             yield
         finally:
             self._device_entries, self._colocation_stack = old_devices, old_stack
+            if not old_stack:
+                self._devices_outside_colocation = []
             self._surroundings_changed()
 
     def control_dependencies(self, control_inputs):
@@ -585,6 +592,7 @@ class Graph(_ferroflow.GraphCore):
 
     def prevent_fetching(self, op):
         self._unfetchable_ops.add(op)
+        self._checks_fetches = True
 
     def is_fetchable(self, tensor_or_op):
         op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
@@ -816,8 +824,23 @@ def init_scope():
     scope = graph.get_name_scope()
     if scope and not scope.endswith("/"):
         scope += "/"
+    # TensorFlow asks the device functions outside of `colocate_with`, if the graph was entered.
+    # The colocation decides the device, but the functions count what they are asked for.
+    devices = outer._device_entries
+    if not devices and outer in _default_graph_stack.stack:
+        devices = outer._devices_outside_colocation
     with outer.as_default(), outer.control_dependencies(None), outer.name_scope(scope if outer is graph or scope else ""):
-        yield
+        if devices is outer._device_entries:
+            yield
+            return
+        before = outer._device_entries
+        outer._device_entries = devices
+        outer._surroundings_changed()
+        try:
+            yield
+        finally:
+            outer._device_entries = before
+            outer._surroundings_changed()
 
 
 def executing_eagerly():

@@ -44,6 +44,8 @@ class TensorHandle:
 def get_session_handle(data, name=None):
     """The handle of a value that the session keeps when it is fetched."""
     data = ops.convert_to_tensor(data)
+    # A fetch of it is a TensorHandle.
+    data.graph._checks_fetches = True
     with ops.colocate_with(data):
         return gen_ops.GetSessionHandle(data, name=name)
 
