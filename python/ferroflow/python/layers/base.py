@@ -148,13 +148,22 @@ class Layer:
                     inputs = ops.convert_to_tensor(inputs)
                 outputs = self.call(inputs, *args, **kwargs)
                 if self._activity_regularizer is not None:
-                    self.add_loss(self._activity_regularizer(outputs))
+                    self._regularize_activity(outputs)
         if not self._updates_added():
             for update in self._updates:
                 ops.add_to_collection(ops.GraphKeys.UPDATE_OPS, update)
         return outputs
 
     apply = __call__
+
+    def _regularize_activity(self, outputs):
+        """The loss of a regularizer for the mean example of a batch."""
+        from ferroflow.python.ops import array_ops, math_ops
+        from ferroflow.python.util import nest
+        with ops.name_scope("ActivityRegularizer"):
+            for output in nest.flatten(outputs):
+                loss = self._activity_regularizer(output)
+                self.add_loss(loss / math_ops.cast(array_ops.shape(output)[0], loss.dtype))
 
     def _updates_added(self):
         ops.get_collection_ref(ops.GraphKeys.UPDATE_OPS)

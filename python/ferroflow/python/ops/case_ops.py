@@ -99,4 +99,4 @@ def switch_case(branch_index, branch_fns, default, name):
     with ops.name_scope(name, "case", [branch_index]):
         if not isinstance(branch_index, ops.Tensor):
             branch_index = ops.convert_to_tensor(branch_index, name="branch_index")
-        return control_flow_v2.indexed_case(branch_index, functions, name)
+        return control_flow_v2.indexed_case(branch_index, functions, "indexed_case")

@@ -46,8 +46,18 @@ def _binary(symbol, op_name, static, dynamic):
     return function
 
 
-assert_equal = export("assert_equal", "debugging.assert_equal")(
-    _binary("==", "assert_equal", np.equal, lambda x, y: gen_ops.Equal(x, y)))
+_assert_equal = _binary("==", "assert_equal", np.equal, lambda x, y: gen_ops.Equal(x, y))
+
+
+@export("assert_equal", "debugging.assert_equal")
+def assert_equal(x, y, data=None, summarize=None, message=None, name=None):
+    # TensorFlow enters the scope twice, which the names of the nodes show.
+    with ops.name_scope(name, "assert_equal", [x, y, data]):
+        if x is y:
+            return control_flow_ops.no_op()
+    return _assert_equal(x, y, data, summarize, message, name)
+
+
 assert_none_equal = export("assert_none_equal", "debugging.assert_none_equal")(
     _binary("!=", "assert_none_equal", np.not_equal, lambda x, y: gen_ops.NotEqual(x, y)))
 assert_less = export("assert_less", "debugging.assert_less")(

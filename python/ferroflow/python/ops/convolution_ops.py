@@ -148,31 +148,56 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data
 
 
 def _dilated(input, filter, strides, padding, rate, data_format, scope, op):
-    """A convolution whose dilation is done by moving space to batch, as TensorFlow does."""
+    """A depthwise convolution, with or without dilation."""
     shape = tensor_util.constant_value(array_ops.shape(filter))
-    ops.convert_to_tensor(list(rate), dtype=dtypes.int32, name="dilation_rate")
-    if all(r == 1 for r in rate):
-        kwargs = {} if data_format is None else {"data_format": data_format}
-        return op(input, filter, strides=strides, padding=padding, name=scope, **kwargs)
-    spatial = [2, 3] if data_format == "NCHW" else [1, 2]
-    if padding == "SAME":
-        if shape is None:
-            raise NotImplementedError("a dilated convolution with SAME padding needs a filter of "
-                                      "known shape")
-        extents = [(int(k) - 1) * r for k, r in zip(shape[:2], rate)]
-        base = array_ops.stack([[e // 2, e - e // 2] for e in extents])
-    else:
-        base = np.zeros([2, 2], np.int32)
-    static = input.get_shape()
-    dims = [static.as_list()[d] for d in spatial] if static.ndims is not None else [None]
-    if any(d is None for d in dims):
-        dims = array_ops.gather(array_ops.shape(input), [d for d in spatial])
-    paddings, crops = array_ops.required_space_to_batch_paddings(
-        input_shape=dims, base_paddings=base, block_shape=rate)
-    moved = gen_ops.SpaceToBatchND(input, rate, paddings)
     kwargs = {} if data_format is None else {"data_format": data_format}
-    result = op(moved, filter, strides=strides, padding="VALID", name=scope, **kwargs)
-    return gen_ops.BatchToSpaceND(result, rate, crops)
+    if all(r == 1 for r in rate):
+        ops.convert_to_tensor(list(rate), dtype=dtypes.int32, name="dilation_rate")
+        return op(input, filter, strides=strides, padding=padding, name=scope, **kwargs)
+    return _by_space_to_batch(
+        input, shape, rate, padding, data_format,
+        lambda moved, padding: op(moved, filter, strides=strides, padding=padding, name=scope, **kwargs))
+
+
+def _by_space_to_batch(input, filter_shape, rate, padding, data_format, convolve):
+    """A convolution whose dilation is done by moving space to batch, as TensorFlow does."""
+    n = len(rate)
+    first = 2 if data_format is not None and data_format.startswith("NC") else 1
+    rate_tensor = ops.convert_to_tensor(list(rate), dtype=dtypes.int32, name="dilation_rate")
+    if padding == "SAME":
+        if filter_shape is None:
+            raise ValueError("`filter_shape` must be specified for `padding='SAME'`. Received: "
+                             "filter_shape=None and padding=SAME")
+        if isinstance(filter_shape, list):
+            ops.convert_to_tensor(filter_shape, dtype=dtypes.int32, name="filter_shape")
+        extents = [(int(k) - 1) * r for k, r in zip(filter_shape[:n], rate)]
+        base = array_ops.stack([[e // 2, e - e // 2] for e in extents])
+    elif padding == "VALID":
+        base = np.zeros([n, 2], np.int32)
+    else:
+        explicit = np.array(padding).reshape([-1, 2])
+        base = explicit[first:first + n].astype(np.int32)
+    static = input.get_shape()
+    dims = [None] if static.ndims is None else static.as_list()[first:first + n]
+    if any(d is None for d in dims):
+        shape = array_ops.shape(input)
+        dims = array_ops.stack([shape[first + i] for i in range(n)])
+    paddings, crops = array_ops.required_space_to_batch_paddings(
+        input_shape=dims, base_paddings=base, block_shape=rate_tensor)
+    # The channels that come before space are left alone.
+    block = [1] * (first - 1) + list(rate)
+    paddings, crops = (_behind_channels(x, first - 1) for x in (paddings, crops))
+    moved = gen_ops.SpaceToBatchND(input, block, paddings)
+    return gen_ops.BatchToSpaceND(convolve(moved, "VALID"), block, crops)
+
+
+def _behind_channels(pairs, count):
+    """Paddings as numbers where the graph alone decides them, behind those of the channels."""
+    known = tensor_util.constant_value(pairs)
+    none = [np.zeros([count, 2], np.int32)] if count else []
+    if known is None:
+        return array_ops.concat(none + [pairs[0:pairs.get_shape().as_list()[0]]], 0)
+    return np.concatenate(none + [known])
 
 
 @export("nn.separable_conv2d")
@@ -206,6 +231,18 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
 
 
 def _convolve(input, filter, n, strides, padding, dilations, data_format, scope):
+    index = _channel_index(data_format, n)
+    space = slice(1, -1) if index == n + 1 else slice(2, None)
+    if n in (1, 2, 3) and any(d != 1 for d in dilations):
+        if any(stride != 1 for stride in strides[space]):
+            raise ValueError("`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides=%s and "
+                             "dilation_rate=%s" % (strides[space], dilations[space]))
+        with ops.name_scope(scope) as scope:
+            input = ops.convert_to_tensor(input, name="input")
+            filter_shape = filter.get_shape()
+            return _by_space_to_batch(
+                input, filter_shape.as_list() if filter_shape.is_fully_defined() else None, dilations[space], padding, data_format,
+                lambda moved, padding: _convolve(moved, filter, n, strides, padding, [1] * (n + 2), data_format, scope))
     if n == 1:
         spatial = 2 if data_format is not None and data_format.startswith("NC") else 1
         return conv1d(input, filter, stride=strides[spatial], padding=padding,

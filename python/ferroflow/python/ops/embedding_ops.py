@@ -6,6 +6,7 @@ from ferroflow.python.framework import indexed_slices
 from ferroflow.python.framework import ops
 from ferroflow.python.framework import sparse_tensor
 from ferroflow.python.framework import tensor_shape
+from ferroflow.python.framework import tensor_util
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import clip_ops
 from ferroflow.python.ops import gen_ops
@@ -106,6 +107,8 @@ def _from_parts(params, ids, strategy, scope, max_norm):
     static = params[0].get_shape()[1:]
     for p in params[1:]:
         static = static.merge_with(p.get_shape()[1:])
+    if tensor_util.constant_value(ids) is not None:
+        result.set_shape(flat.get_shape().concatenate(static))
     if static.is_fully_defined():
         element = static
     else:

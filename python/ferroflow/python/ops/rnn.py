@@ -48,18 +48,6 @@ def _state_dtype(explicit, state):
     return nest.flatten(state)[0].dtype
 
 
-def _check_cell(cell):
-    problems = [text for ok, text in (
-        (hasattr(cell, "output_size"), "'output_size' property is missing"),
-        (hasattr(cell, "state_size"), "'state_size' property is missing"),
-        (hasattr(cell, "zero_state") or hasattr(cell, "get_initial_state"),
-         "either 'zero_state' or 'get_initial_state' method is required"),
-        (callable(cell), "is not callable"),
-    ) if not ok]
-    if problems:
-        raise TypeError("The argument 'cell' (%s) is not an RNNCell: %s." % (cell, ", ".join(problems)))
-
-
 def _in_loop():
     context = ops.get_default_graph()._get_control_flow_context()
     return context is not None and context.GetWhileContext() is not None
@@ -68,7 +56,7 @@ def _in_loop():
 @export("nn.dynamic_rnn")
 def dynamic_rnn(cell, inputs, sequence_length=None, initial_state=None, dtype=None,
                 parallel_iterations=None, swap_memory=False, time_major=False, scope=None):
-    _check_cell(cell)
+    rnn_cell.check_cell(cell)
     with variable_scope.variable_scope(scope or "rnn") as varscope:
         if not _in_loop() and varscope.caching_device is None:
             varscope.set_caching_device(lambda op: op.device)
@@ -222,8 +210,8 @@ def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None,
                               initial_state_fw=None, initial_state_bw=None, dtype=None,
                               parallel_iterations=None, swap_memory=False, time_major=False,
                               scope=None):
-    _check_cell(cell_fw)
-    _check_cell(cell_bw)
+    rnn_cell.check_cell(cell_fw)
+    rnn_cell.check_cell(cell_bw)
     time_axis, batch_axis = (0, 1) if time_major else (1, 0)
 
     def reverse(x):
@@ -248,7 +236,7 @@ def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None,
 
 @export("nn.static_rnn", "contrib.rnn.static_rnn")
 def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=None, scope=None):
-    _check_cell(cell)
+    rnn_cell.check_cell(cell)
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Argument `inputs` must be a sequence. Received: %s" % (inputs,))
     if not inputs:
@@ -270,9 +258,13 @@ def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=Non
             state = cell.zero_state(batch, dtype)
         if sequence_length is not None:
             sequence_length = ops.convert_to_tensor(sequence_length, name="sequence_length")
-            zero_output = nest.map_structure(
-                lambda size: _zero_output(batch, size, _state_dtype(dtype, state)),
-                cell.output_size)
+            static_batch = batch if isinstance(batch, int) else None
+
+            def zeros(size):
+                zero = _zero_output(batch, size, _state_dtype(dtype, state))
+                zero.set_shape(rnn_cell.concat_shape(static_batch, size, static=True))
+                return zero
+            zero_output = nest.map_structure(zeros, cell.output_size)
             sequence_length = math_ops.cast(sequence_length, dtypes.int32)
             shortest = math_ops.reduce_min(sequence_length)
             longest = math_ops.reduce_max(sequence_length)
@@ -283,7 +275,7 @@ def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=Non
                 output, state = cell(x, state)
             else:
                 output, state = _masked_step(
-                    constant_op.constant(time), sequence_length, shortest, longest, zero_output,
+                    time, sequence_length, shortest, longest, zero_output,
                     state, lambda x=x, state=state: cell(x, state))
             outputs.append(output)
     return outputs, state

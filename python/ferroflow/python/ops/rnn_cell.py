@@ -386,9 +386,23 @@ class MultiRNNCell(RNNCell):
             array_ops.concat(new_states, 1))
 
 
+def check_cell(cell):
+    """Refuses what is no cell."""
+    problems = [text for ok, text in (
+        (hasattr(cell, "output_size"), "'output_size' property is missing"),
+        (hasattr(cell, "state_size"), "'state_size' property is missing"),
+        (hasattr(cell, "zero_state") or hasattr(cell, "get_initial_state"),
+         "either 'zero_state' or 'get_initial_state' method is required"),
+        (callable(cell), "is not callable"),
+    ) if not ok]
+    if problems:
+        raise TypeError("The argument 'cell' (%s) is not an RNNCell: %s." % (cell, ", ".join(problems)))
+
+
 class _Wrapper(RNNCell):
     def __init__(self, cell):
         super().__init__()
+        check_cell(cell)
         self._cell = cell
 
     state_size = property(lambda self: self._cell.state_size)

@@ -96,7 +96,7 @@ def sparse_reshape(sp_input, shape, name=None):
                                                    name=scope)
         known = tensor_util.constant_value_as_shape(shape)
         static = sp_input.get_shape()
-        if known.ndims is not None and static.is_fully_defined():
+        if known.ndims is not None and static.is_fully_defined() and not _is_computed(shape):
             dims = known.as_list()
             size = static.num_elements()
             if dims.count(None) == 1 and 0 not in dims:
@@ -113,6 +113,14 @@ def sparse_reshape(sp_input, shape, name=None):
                                      "elements)." % (size, known.as_list(), count))
                 new_shape = constant_op.constant(dims, dtype=dtypes.int64)
         return SparseTensor(indices, array_ops.identity(sp_input.values), new_shape)
+
+
+def _is_computed(shape):
+    """Whether a shape is packed from results of operations, which TensorFlow does not look into."""
+    op = shape.op
+    while op.type == "Cast":
+        op = op.inputs[0].op
+    return op.type == "Pack" and any(x.op.type != "Const" for x in op.inputs)
 
 
 @export("sparse_split", "sparse.split")
@@ -184,6 +192,11 @@ sparse_reduce_max_sparse = export("sparse_reduce_max_sparse", "sparse.reduce_max
 def sparse_retain(sp_input, to_retain):
     sp_input = _sparse(sp_input)
     to_retain = ops.convert_to_tensor(to_retain)
+    retain_shape = to_retain.get_shape()
+    retain_shape.assert_has_rank(1)
+    values_shape = sp_input.values.get_shape()
+    if values_shape.ndims is not None:
+        values_shape.dims[0].assert_is_compatible_with(retain_shape.dims[0])
     kept = array_ops.reshape(array_ops.where_v2(to_retain), [-1])
     return SparseTensor(array_ops.gather(sp_input.indices, kept),
                         array_ops.gather(sp_input.values, kept),

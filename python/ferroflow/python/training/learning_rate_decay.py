@@ -136,17 +136,27 @@ def cosine_decay_restarts(learning_rate, global_step, first_decay_steps, t_mul=2
         return gen_ops.Mul(rate, (1 - alpha) * cosine + alpha, name=scope)
 
 
-def _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noise):
+def _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noise=None):
     """A line times a cosine: (alpha + line, maybe with noise) * cosine + beta."""
     steps = math_ops.cast(decay_steps, rate.dtype)
+    if noise is not None:
+        noise = [math_ops.cast(v, rate.dtype) for v in noise]
     periods, alpha, beta = (math_ops.cast(v, rate.dtype) for v in (num_periods, alpha, beta))
     step = gen_ops.Minimum(math_ops.cast(global_step, rate.dtype), steps)
     line = (steps - step) / steps
-    line = line if noise is None else line + noise(step)
+    if noise is not None:
+        line += _noise(step, *noise)
     done = step / steps
     turned = 2.0 * periods * done
     cosine = 0.5 * (1.0 + gen_ops.Cos(constant_op.constant(math.pi, dtype=rate.dtype) * turned))
     return (alpha + line) * cosine + beta
+
+
+def _noise(step, initial_variance, variance_decay):
+    """Noise whose variance falls with the steps."""
+    from ferroflow.python.ops import random_ops
+    variance = initial_variance / gen_ops.Pow(1.0 + step, variance_decay)
+    return random_ops.random_normal(step.get_shape(), stddev=math_ops.sqrt(variance))
 
 
 @export("train.linear_cosine_decay")
@@ -154,21 +164,15 @@ def linear_cosine_decay(learning_rate, global_step, decay_steps, num_periods=0.5
     _need_step(global_step, "linear cosine decay")
     with ops.name_scope(name, "LinearCosineDecay") as scope:
         rate = ops.convert_to_tensor(learning_rate, name="initial_learning_rate")
-        shape = _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, None)
+        shape = _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta)
         return gen_ops.Mul(rate, shape, name=scope)
 
 
 @export("train.noisy_linear_cosine_decay")
 def noisy_linear_cosine_decay(learning_rate, global_step, decay_steps, initial_variance=1.0, variance_decay=0.55,
                               num_periods=0.5, alpha=0.0, beta=0.001, name=None):
-    from ferroflow.python.ops import random_ops
     _need_step(global_step, "noisy linear cosine decay")
     with ops.name_scope(name, "NoisyLinearCosineDecay") as scope:
         rate = ops.convert_to_tensor(learning_rate, name="initial_learning_rate")
-
-        def noise(step):
-            variance = math_ops.cast(initial_variance, rate.dtype) / (
-                (1.0 + step) ** math_ops.cast(variance_decay, rate.dtype))
-            return random_ops.random_normal([], stddev=math_ops.sqrt(variance), dtype=rate.dtype)
-        shape = _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noise)
+        shape = _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, (initial_variance, variance_decay))
         return gen_ops.Mul(rate, shape, name=scope)

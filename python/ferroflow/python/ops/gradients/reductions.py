@@ -110,6 +110,7 @@ def _prod(op, grad):
         reduced_size = math_ops.reduce_prod(array_ops.gather(shape, reduced))
         other_size = math_ops.reduce_prod(array_ops.gather(shape, other))
     turned = array_ops.transpose(x, perm)
+    turned.set_shape(_turned_shape(x.get_shape(), op.inputs[1]))
     turned_shape = array_ops.shape(turned)
     rows = array_ops.reshape(turned, (reduced_size, other_size))
     left = math_ops.cumprod(rows, axis=0, exclusive=True)
@@ -117,6 +118,16 @@ def _prod(op, grad):
     others = array_ops.reshape(math_ops.conj(left) * math_ops.conj(right), turned_shape)
     out = grad * array_ops.transpose(others, g.InvertPermutation(perm))
     return array_ops.reshape(out, shape), None
+
+
+def _turned_shape(shape, axes):
+    """The dimensions of `axes`, then the others, as far as they are known."""
+    axes = tensor_util.constant_value(axes)
+    if shape.ndims is None or axes is None:
+        return None
+    first = [int(a) % shape.ndims for a in np.reshape(axes, [-1])]
+    dims = shape.as_list()
+    return [dims[a] for a in first] + [d for i, d in enumerate(dims) if i not in first]
 
 
 @gradient("EuclideanNorm")
