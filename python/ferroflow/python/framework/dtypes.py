@@ -15,7 +15,7 @@ _TABLE = [
     (4, "uint8", np.uint8),
     (5, "int16", np.int16),
     (6, "int8", np.int8),
-    (7, "string", np.object_),
+    (7, "string", object),
     (8, "complex64", np.complex64),
     (9, "int64", np.int64),
     (10, "bool", np.bool_),
@@ -28,8 +28,8 @@ _TABLE = [
     (17, "uint16", np.uint16),
     (18, "complex128", np.complex128),
     (19, "float16", np.float16),
-    (20, "resource", np.object_),
-    (21, "variant", np.object_),
+    (20, "resource", object),
+    (21, "variant", object),
     (22, "uint32", np.uint32),
     (23, "uint64", np.uint64),
     (24, "float8_e5m2", None),
@@ -144,8 +144,15 @@ class DType:
         return self._limit("max")
 
     @property
-    def limits(self):
-        return self.min, self.max
+    def limits(self, clip_negative=True):
+        """The range of values in an image of this type."""
+        if self._name in ("float32", "float64"):
+            low, high = -1, 1
+        elif self._name in ("bool", "float16") or not (self.is_integer or self.is_bool):
+            raise ValueError(f"{self!r} does not have defined limits.")
+        else:
+            low, high = self.min, self.max
+        return (0 if clip_negative else low), high
 
     def _limit(self, which):
         if self.is_quantized or self.base_dtype._name in ("bool", "string", "complex64", "complex128", "resource", "variant"):
@@ -210,7 +217,7 @@ _BY_NAME.update(
     str=_BY_NUMBER[7],
     int=_BY_NUMBER[3],
 )
-_BY_NUMPY = {np.dtype(t): _BY_NUMBER[n] for n, _, t in _TABLE if t not in (None, np.object_)}
+_BY_NUMPY = {np.dtype(t): _BY_NUMBER[n] for n, _, t in _TABLE if t not in (None, object)}
 _BY_PYTHON = {float: _BY_NUMBER[1], builtins.bool: _BY_NUMBER[10], object: _BY_NUMBER[7], int: _BY_NUMBER[3], str: _BY_NUMBER[7], bytes: _BY_NUMBER[7]}
 _BY_PYTHON_PLAIN = {float: _BY_NUMBER[1], builtins.bool: _BY_NUMBER[10], object: _BY_NUMBER[7]}
 

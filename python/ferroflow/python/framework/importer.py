@@ -2,8 +2,9 @@
 
 import contextlib
 
+from ferroflow import _ferroflow
 from ferroflow.core._messages import message_class
-from ferroflow.python.framework import ops
+from ferroflow.python.framework import errors_impl, ops
 
 
 def import_graph_def(graph_def, input_map=None, return_elements=None, name=None, op_dict=None, producer_op_list=None, validate_colocation_constraints=True):
@@ -25,7 +26,11 @@ def import_graph_def(graph_def, input_map=None, return_elements=None, name=None,
         # need one.
         with ops.name_scope("_inputs" if scope else "inputs") if input_map else contextlib.nullcontext():
             input_map = {k: v if isinstance(v, ops.Operation) else ops.convert_to_tensor(v) for k, v in input_map.items()}
-        made = graph._import(graph_def.SerializeToString(), scope, input_map)
+        try:
+            made = graph._import(graph_def.SerializeToString(), scope, input_map)
+        except ValueError:
+            _check_ops(graph, graph_def)
+            raise
     _check_used(graph_def, input_map)
     for op in made:
         # Rust does not ask Python while it imports.
@@ -50,6 +55,15 @@ def _as_graph_def(graph_def):
     if type(graph_def).__name__ == "GraphDef" and hasattr(graph_def, "SerializeToString"):
         return kind.FromString(graph_def.SerializeToString())
     raise TypeError("Argument `graph_def` must be a GraphDef proto.")
+
+
+def _check_ops(graph, graph_def):
+    """TensorFlow has an error of its own for ops that it does not know."""
+    known = set(_ferroflow.op_names()) | {f.signature.name for f in graph_def.library.function}
+    for node in graph_def.node:
+        if node.op not in known and not graph._is_function(node.op):
+            raise errors_impl.NotFoundError(
+                None, None, f"Op type not registered '{node.op}', which node '{node.name}' has. Ferroflow knows TensorFlow's ops only.")
 
 
 def _checked_map(input_map):

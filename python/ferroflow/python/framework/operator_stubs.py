@@ -22,8 +22,18 @@ def install(cls):
         setattr(cls, f"__{name}__", _stub(cls, f"__{name}__"))
 
 
+_PLAIN = frozenset((int, float, bool, complex, str, bytes))
+
+
+def is_tensor(value):
+    """Whether a value is a tensor, or a variable, which is read."""
+    if type(value) in _PLAIN:
+        return False
+    return isinstance(value, ops.Tensor) or hasattr(value, "_as_graph_element") and hasattr(value, "initializer")
+
+
 def _holds_tensor(values):
-    return any(isinstance(v, ops.Tensor) or isinstance(v, (list, tuple)) and _holds_tensor(v) for v in values)
+    return any(is_tensor(v) or isinstance(v, (list, tuple)) and _holds_tensor(v) for v in values)
 
 
 def _pack(values, dtype=None, name=None, as_ref=False):

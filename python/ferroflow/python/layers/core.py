@@ -27,6 +27,8 @@ class Dense(base.Layer):
         super().__init__(trainable=trainable, name=name,
                          activity_regularizer=activity_regularizer, **kwargs)
         self.units = int(units)
+        if self.units < 0:
+            raise ValueError("Received an invalid value for `units`, expected a positive integer. Received: units=%s" % units)
         self.activation = base.activation_of(activation)
         self.use_bias = use_bias
         self._kernel = dict(initializer=kernel_initializer, regularizer=kernel_regularizer,
@@ -84,6 +86,8 @@ class Dropout(base.Layer):
 
     def __init__(self, rate=0.5, noise_shape=None, seed=None, name=None, **kwargs):
         super().__init__(name=name, **kwargs)
+        if isinstance(rate, (int, float)) and not 0 <= rate <= 1:
+            raise ValueError("Invalid value %s received for `rate`, expected a value between 0 and 1." % rate)
         self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
 
     def call(self, inputs, training=False):

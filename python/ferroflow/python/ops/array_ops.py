@@ -4,6 +4,7 @@ import numpy as np
 
 from ferroflow.python.framework import constant_op
 from ferroflow.python.framework import dtypes
+from ferroflow.python.framework import operator_stubs
 from ferroflow.python.framework import ops
 from ferroflow.python.framework import sparse_tensor
 from ferroflow.python.framework import tensor_shape
@@ -341,7 +342,7 @@ def autopack(values, dtype, name):
 
 def _tensor_dtype(values):
     for one in values:
-        if isinstance(one, ops.Tensor):
+        if operator_stubs.is_tensor(one):
             return one.dtype.base_dtype
         inner = _tensor_dtype(one) if isinstance(one, (list, tuple)) else None
         if inner is not None:
@@ -353,7 +354,7 @@ def _cast_inside(values, dtype):
     """Tensors of another type than the one that is asked for are cast."""
     if isinstance(values, (list, tuple)):
         return [_cast_inside(v, dtype) for v in values]
-    if isinstance(values, ops.Tensor) and values.dtype.base_dtype != dtype:
+    if operator_stubs.is_tensor(values) and values.dtype.base_dtype != dtype:
         if not values.dtype.is_compatible_with(dtype):
             raise TypeError("Cannot convert a list containing a tensor of dtype %r to %r (Tensor "
                             "is: %r)" % (values.dtype, dtype, values))
@@ -364,18 +365,18 @@ def _pack(values, dtype, name):
     with ops.name_scope(name) as scope:
         parts, packed = [], False
         for i, one in enumerate(values):
-            if isinstance(one, ops.Tensor):
+            if operator_stubs.is_tensor(one):
                 if one.dtype.base_dtype != dtype:
                     raise TypeError("Cannot convert a list containing a tensor of dtype %r to %r "
                                     "(Tensor is: %r)" % (one.dtype, dtype, one))
                 packed = True
             elif isinstance(one, (list, tuple)):
                 one = _pack(one, dtype, str(i))
-                packed = packed or isinstance(one, ops.Tensor)
+                packed = packed or operator_stubs.is_tensor(one)
             parts.append(one)
         if not packed:
             return parts
-        return gen_ops.Pack([one if isinstance(one, ops.Tensor) else
+        return gen_ops.Pack([one if operator_stubs.is_tensor(one) else
                              constant(one, dtype=dtype, name=str(i))
                              for i, one in enumerate(parts)], name=scope)
 

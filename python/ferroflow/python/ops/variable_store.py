@@ -46,6 +46,9 @@ class VariableStore:
             return self._get(name, **kwargs)
         if not callable(custom_getter):
             raise ValueError("Passed a custom_getter which is not callable: %s" % custom_getter)
+        if kwargs.get("trainable") is None:
+            # A getter sees what the variable will be.
+            kwargs["trainable"] = kwargs.get("synchronization") != variables.VariableSynchronization.ON_READ
         if not _takes(custom_getter, "constraint"):
             kwargs.pop("constraint", None)
         return custom_getter(getter=self._get, name=name, **kwargs)

@@ -169,8 +169,12 @@ class Variable(metaclass=_VariableMeta):
             return cond.cond(state_ops.is_variable_initialized(self), self.read_value,
                              lambda: self.initial_value)
 
+    # A tensor says why it has no truth and no elements before a step runs.
     def __iter__(self):
-        raise TypeError("'Variable' object is not iterable.")
+        return iter(self.value())
+
+    def __bool__(self):
+        return bool(self.value())
 
     def __repr__(self):
         return "<tf.Variable '%s' shape=%s dtype=%s>" % (

@@ -206,7 +206,8 @@ class Flag:
         self.using_default_value = False
 
     def set(self, value):
-        self.value = self._read(value)
+        """Takes a value as it is: only the command line and the default are parsed."""
+        self.value = value
         self.using_default_value = False
 
     def unparse(self):

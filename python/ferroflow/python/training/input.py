@@ -165,6 +165,8 @@ def _batch_internal(lists, keep_input, batch_size, capacity, enqueue_many, shape
         shapes = data_flow_ops._shapes(flat, shapes, enqueue_many)
         if shuffle:
             seed, min_after_dequeue = shuffle
+            if capacity <= min_after_dequeue:
+                raise ValueError(f"capacity {capacity} must be bigger than min_after_dequeue {min_after_dequeue}.")
             queue = data_flow_ops.RandomShuffleQueue(capacity, min_after_dequeue, types, shapes, seed=seed, shared_name=shared_name)
         else:
             queue = _make_queue(shapes, types, capacity, dynamic_pad, shared_name)

@@ -45,8 +45,15 @@ class CheckpointReader:
         return value if value.shape else value[()]
 
     def debug_string(self):
-        lines = [f"{name} ({self._types[name].name.upper()}) {list(shape)}" for name, shape in sorted(self._shapes.items())]
+        lines = [
+            f"{name} ({_type_name(self._types[name])}) [{','.join(map(str, shape))}]"
+            for name, shape in sorted(self._shapes.items())
+        ]
         return ("\n".join(lines) + "\n").encode("utf-8")
+
+
+def _type_name(dtype):
+    return {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}.get(dtype.name, "DT_" + dtype.name.upper())
 
 
 def _extents(slice_proto):

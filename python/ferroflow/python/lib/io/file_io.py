@@ -200,8 +200,13 @@ get_matching_files_v2 = get_matching_files
 
 
 def create_dir(dirname):
+    """Makes a directory; one that exists is no error."""
     with _as_tf_errors(dirname):
-        os.mkdir(_path(dirname))
+        try:
+            os.mkdir(_path(dirname))
+        except FileExistsError:
+            if not os.path.isdir(_path(dirname)):
+                raise
 
 
 create_dir_v2 = create_dir
