@@ -7,6 +7,7 @@
 //!
 //! Why not tonic: `docs/src/decisions/0001-grpc-on-h2.md`.
 
+mod call_memory;
 mod chunks;
 pub mod client;
 mod frame;
@@ -17,6 +18,8 @@ pub mod server;
 mod status;
 mod timeout;
 
+pub use crate::threads::off_network;
+pub use crate::wire::decode_tensors;
 pub use chunks::Chunks;
 pub use client::{CallOptions, Channel};
 pub(crate) use io::tune;

@@ -13,11 +13,14 @@ mod status;
 mod worker;
 
 use crate::rpc::Chunks;
+use crate::threads::off_network;
 use bytes::Bytes;
 pub(crate) use config::SessionConfig;
 pub(crate) use costs::cost_graph;
 pub(crate) use device::DeviceMessage;
+use ferroflow_core::inline::{may_convert_inline, may_decode_inline};
 use ferroflow_core::{Result, err};
+use ferroflow_graph::wire::MessageReader;
 pub use gpu_options::gpu_choice;
 pub(crate) use graph::GraphMessage;
 pub(crate) use master::create_session;
@@ -47,6 +50,21 @@ impl Decode for () {
     fn decode(_: Chunks) -> Result<()> {
         Ok(())
     }
+}
+
+/// Decodes a message whose fields `path` lead to its tensors. A network thread leaves one that takes
+/// long to another thread.
+pub async fn decode_tensors<M: Send + 'static>(
+    body: Chunks,
+    path: &[u32],
+    read: fn(MessageReader) -> Result<M>,
+) -> Result<M> {
+    let reader = MessageReader::new(body.segments().cloned().collect::<Vec<_>>());
+    let is_quick = may_decode_inline(body.len()) || {
+        let parsed = reader.parsed_bytes(path);
+        may_convert_inline(parsed, body.len() - parsed)
+    };
+    off_network(is_quick, move || read(reader)).await
 }
 
 fn read<M: Message + Default>(body: Chunks) -> Result<M> {

@@ -19,9 +19,13 @@ pub struct LimitFlags {
     /// Memory of one session on this task [default: as much as all sessions]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     max_session_memory: Option<usize>,
-    /// Bytes of messages of one connection that are being received or handled
+    /// Bytes of messages of one connection that are being received or handled, or that its client
+    /// has not read
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "4GiB")]
     max_connection_memory: usize,
+    /// The same of all connections together [default: three quarters of --max-memory]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    max_message_memory: Option<usize>,
     /// Bytes of one message
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = DEFAULT.message.most)]
@@ -93,6 +97,7 @@ impl LimitFlags {
         let mut limits = DEFAULT;
         limits.session_memory.most = self.max_session_memory.unwrap_or(usize::MAX);
         limits.connection_memory.most = self.max_connection_memory;
+        limits.messages.most = self.max_message_memory.unwrap_or(usize::MAX);
         limits.message.most = self.max_message;
         limits.connections.most = self.max_connections;
         limits.calls.most = self.max_calls;

@@ -288,7 +288,8 @@ pub fn set_memory_limit(bytes: usize) {
     LIMIT_BYTES.store(bytes, Ordering::Relaxed);
 }
 
-fn memory_limit() -> usize {
+/// How many bytes this process may use.
+pub fn memory_limit() -> usize {
     match LIMIT_BYTES.load(Ordering::Relaxed) {
         0 => *PHYSICAL_LIMIT,
         set => set,

@@ -31,6 +31,8 @@ const COMPILE_NODE_NANOS: u64 = 2_000;
 const READ_NODE_NANOS: u64 = 1_000;
 /// Decoding a byte of a graph.
 const READ_BYTE_NANOS: u64 = 15;
+/// Bytes that a thread copies in a nanosecond.
+const COPIED_BYTES_PER_NANO: u64 = 8;
 
 /// A queue of this many cheap nodes is worth another compute thread.
 pub const SHARED_NODES: usize = (WAKE_NANOS / NODE_NANOS) as usize;
@@ -53,6 +55,13 @@ pub fn may_read_nodes_inline(nodes: usize) -> bool {
 /// Whether a network thread may decode a graph of `bytes` bytes itself.
 pub fn may_decode_inline(bytes: usize) -> bool {
     bytes as u64 * READ_BYTE_NANOS <= ONCE_NANOS
+}
+
+/// Whether a network thread may decode or encode a message itself that has `parsed` bytes to parse
+/// and `copied` bytes at most to copy.
+pub fn may_convert_inline(parsed: usize, copied: usize) -> bool {
+    let copying = copied as u64 / COPIED_BYTES_PER_NANO;
+    parsed as u64 * READ_BYTE_NANOS + copying <= ONCE_NANOS
 }
 
 /// The kind of thread that a scope is on.

@@ -38,7 +38,7 @@ mod value;
 mod variable;
 mod variant;
 
-pub use buffer::{Buffer, Reservation, set_memory_limit, trim_recycled};
+pub use buffer::{Buffer, Reservation, memory_limit, set_memory_limit, trim_recycled};
 pub use cancel::{CancelToken, OnCancel};
 pub use collective::{
     CollectiveCall, CollectiveDone, CollectiveKind, Collectives, Merge, SingleDeviceCollectives,

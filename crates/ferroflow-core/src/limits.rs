@@ -42,8 +42,12 @@ impl Limit {
 pub struct Limits {
     /// Bytes of live tensors, strings and received messages of one session.
     pub session_memory: Limit,
-    /// Bytes of messages of one connection that are being received or handled.
+    /// Bytes of messages of one connection that are being received or handled, or that its client
+    /// has not read.
     pub connection_memory: Limit,
+    /// Bytes of messages of all connections that are being received or handled, or that their
+    /// clients have not read. At most three quarters of the memory that the process may use.
+    pub messages: Limit,
     /// Bytes of one message.
     pub message: Limit,
     /// Open connections of a server.
@@ -80,6 +84,11 @@ impl Limits {
     pub const DEFAULT: Limits = Limits {
         session_memory: Limit::new(usize::MAX, "bytes of session memory", "--max-session-memory"),
         connection_memory: Limit::new(4 << 30, "bytes of messages", "--max-connection-memory"),
+        messages: Limit::new(
+            usize::MAX,
+            "bytes of messages of all clients",
+            "--max-message-memory",
+        ),
         message: Limit::new(i32::MAX as usize, "bytes in one message", "--max-message"),
         connections: Limit::new(4096, "connections", "--max-connections"),
         calls: Limit::new(16 << 10, "concurrent calls on one connection", "--max-calls"),

@@ -1,5 +1,6 @@
 //! gRPC's framing inside an HTTP/2 stream: five bytes (flag, length), then the message.
 
+use super::call_memory::CallMemory;
 use super::{Chunks, RpcStatus, code};
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
@@ -7,6 +8,7 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::io::IoSlice;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -25,6 +27,8 @@ pub(super) struct Framed {
     /// How many bytes of the head are sent.
     sent: usize,
     message: Chunks,
+    /// Counts the message until the peer has taken all of it.
+    _memory: Option<Arc<CallMemory>>,
 }
 
 impl Buf for Framed {
@@ -69,16 +73,21 @@ pub(super) fn check_length(message: &Chunks) -> Result<(), RpcStatus> {
 }
 
 /// Queues a message that passed [`check_length`]. h2 keeps its segments until the peer's window
-/// allows sending them; nothing is copied. An error means that the stream is closed.
+/// allows sending them; nothing is copied. `memory` counts it until then. An error means that the
+/// stream is closed.
 pub(super) fn send(
     stream: &mut SendStream<Framed>,
     message: Chunks,
     end: bool,
+    memory: Option<CallMemory>,
 ) -> Result<(), h2::Error> {
     let length = u32::try_from(message.len()).expect("the length was checked");
     let [a, b, c, d] = length.to_be_bytes();
     let mut rest = message.join_small();
-    let mut head = Framed { head: [0, a, b, c, d], sent: 0, message: Chunks::new() };
+    let memory = memory.map(Arc::new);
+    let framed =
+        |head, sent| Framed { head, sent, message: Chunks::new(), _memory: memory.clone() };
+    let mut head = framed([0, a, b, c, d], 0);
     loop {
         head.message = rest.split_to(rest.len().min(MOST_QUEUED));
         let last = rest.is_empty();
@@ -86,7 +95,7 @@ pub(super) fn send(
         if last {
             return Ok(());
         }
-        head = Framed { head: [0; HEAD], sent: HEAD, message: Chunks::new() };
+        head = framed([0; HEAD], HEAD);
     }
 }
 
@@ -214,7 +223,7 @@ mod tests {
     #[test]
     fn head_and_segments_read_as_one() {
         let message: Chunks = vec![Bytes::from_static(b"ab"), Bytes::from_static(b"cd")].into();
-        let mut framed = Framed { head: [0, 0, 0, 0, 4], sent: 0, message };
+        let mut framed = Framed { head: [0, 0, 0, 0, 4], sent: 0, message, _memory: None };
         let mut slices = [IoSlice::new(&[]); 4];
         assert_eq!(framed.chunks_vectored(&mut slices), 3);
         framed.advance(3);

@@ -4,8 +4,9 @@ mod call;
 mod connection;
 mod open_connections;
 
+use super::call_memory::ServerMemory;
 use super::{BoxFuture, Chunks, IncomingConnections, Keepalive, RpcStatus};
-use ferroflow_core::{Limits, Quota, limits};
+use ferroflow_core::{Limits, limits};
 use ferroflow_identity::PeerIdentity;
 use ferroflow_metrics::OpenConnection;
 use http::HeaderMap;
@@ -116,6 +117,7 @@ impl RpcServer {
         let mut shutdown = std::pin::pin!(shutdown);
         let most = self.limits.connections;
         let mut open = OpenConnections::default();
+        let memory = ServerMemory::new(&self.limits);
         loop {
             tokio::select! {
                 biased;
@@ -126,13 +128,12 @@ impl RpcServer {
                         tracing::warn!("{}", most.exceeded(most.most + 1, &caller.address).message());
                     }
                     Ok((io, caller)) => {
-                        let memory = Quota::new(self.limits.connection_memory);
                         let (identity, activity) = (caller.identity.clone(), Arc::<Activity>::default());
                         let shared = connection::Shared {
                             service: service.clone(),
                             server: self.clone(),
                             caller,
-                            memory,
+                            memory: memory.connection(),
                             activity: activity.clone(),
                         };
                         let handle = connections.spawn(connection::serve(io, shared, closed.clone()));

@@ -18,6 +18,9 @@ pub struct MessageReader {
     left: usize,
 }
 
+/// The most fields of a message that are looked at to estimate how long parsing it takes.
+const MOST_LOOKED_AT: usize = 1000;
+
 /// The key of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldKey {
@@ -91,6 +94,55 @@ impl MessageReader {
     /// Merges a nested message that prost reads into `message`.
     pub fn merge<M: Message>(&mut self, key: FieldKey, into: &mut M) -> Result<()> {
         self.message(key, |r| into.merge(r).map_err(malformed))
+    }
+
+    /// How many bytes of the message take time to parse, out of all: the rest are long contents of
+    /// plain tensors. `path` has the fields that lead to a `TensorProto`.
+    pub fn parsed_bytes(&self, path: &[u32]) -> usize {
+        let mut copy = MessageReader { chunks: self.chunks.clone(), left: self.left };
+        let mut fields = 0;
+        // A malformed message is noticed when it is parsed.
+        self.left - copy.plain_bytes(path, &mut fields).unwrap_or(0)
+    }
+
+    /// The bytes in long contents of plain tensors; none after `MOST_LOOKED_AT` fields.
+    fn plain_bytes(&mut self, path: &[u32], fields: &mut usize) -> Result<usize> {
+        let (mut plain, mut dtype) = (0, None);
+        while let Some(key) = self.key()? {
+            *fields += 1;
+            if *fields > MOST_LOOKED_AT {
+                self.advance(self.left);
+                break;
+            }
+            match path {
+                [field, rest @ ..] if key.field == *field => {
+                    plain += self.message(key, |r| {
+                        let inside = r.plain_bytes(rest, fields);
+                        r.advance(r.left);
+                        inside
+                    })?;
+                }
+                [] if key.field == tensor::DTYPE => {
+                    // A tensor whose type comes again is decoded anew.
+                    let known = dtype.replace(DType::from_number(self.int(key)? as i32)?);
+                    ensure!(known.is_none(), InvalidArgument, "two types");
+                }
+                [] if key.field == TENSOR_CONTENT && dtype.is_some_and(DType::is_plain) => {
+                    let content = self.bytes_len(key)?;
+                    plain += if content >= ADOPT_FROM { content } else { 0 };
+                }
+                _ => self.skip(key)?,
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Skips a byte string. Returns its length.
+    fn bytes_len(&mut self, key: FieldKey) -> Result<usize> {
+        expect(key, WireType::LengthDelimited)?;
+        let len = self.length()?;
+        self.advance(len);
+        Ok(len)
     }
 
     /// A `TensorProto`. A large `tensor_content` is copied once, into the tensor's own buffer. It

@@ -157,6 +157,9 @@ pub struct RecvTensorResponse {
 }
 
 impl RunStepRequest {
+    /// The fields that lead to its tensors.
+    pub const TENSORS: &[u32] = &[2, 2];
+
     /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunStepRequest> {
         let mut m = RunStepRequest::default();
@@ -259,6 +262,9 @@ impl RunStepResponse {
 }
 
 impl RunCallableRequest {
+    /// The fields that lead to its tensors.
+    pub const TENSORS: &[u32] = &[3];
+
     /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunCallableRequest> {
         let mut m = RunCallableRequest::default();
@@ -311,6 +317,9 @@ impl RunCallableResponse {
 }
 
 impl RunGraphRequest {
+    /// The fields that lead to its tensors.
+    pub const TENSORS: &[u32] = &[3, 2];
+
     /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RunGraphRequest> {
         let mut m = RunGraphRequest::default();
@@ -408,6 +417,9 @@ impl RunGraphResponse {
 }
 
 impl RecvTensorResponse {
+    /// The field with its tensor.
+    pub const TENSORS: &[u32] = &[1];
+
     /// Reads the message.
     pub fn decode(message: impl Into<MessageReader>) -> Result<RecvTensorResponse> {
         let mut m = RecvTensorResponse::default();

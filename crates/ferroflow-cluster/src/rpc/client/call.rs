@@ -77,7 +77,7 @@ pub(super) async fn make(
     let mut send = connection.send.clone().ready().await.map_err(unsent)?;
     let (response, mut body) = send.send_request(request, false).map_err(unsent)?;
     // If the stream is closed, its response holds the reason.
-    let _ = frame::send(&mut body, message, true);
+    let _ = frame::send(&mut body, message, true, None);
     let failed = |error: h2::Error| failure(connection, &error);
     let response = response.await.map_err(failed)?;
     let (head, mut stream) = response.into_parts();

@@ -1,12 +1,13 @@
 //! One call on the server, from its headers to its trailers.
 
+use super::super::call_memory::CallMemory;
 use super::super::frame::{self, CONTENT_TYPE, Framed, ReceiveError, Receiving};
 use super::super::status::ok_trailers;
 use super::super::{Chunks, RpcStatus, code, timeout};
 use super::RpcRequest;
 use super::connection::Shared;
 use crate::error::to_status;
-use ferroflow_core::{QuotaShare, Reservation, panic_text};
+use ferroflow_core::{Reservation, panic_text};
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::header;
@@ -33,11 +34,15 @@ pub(super) async fn serve(
     }
     let deadline = match deadline(request.headers()) {
         Ok(deadline) => deadline,
-        Err(status) => return answer(&mut respond, Err(status)),
+        Err(status) => return refuse(&mut respond, &status),
+    };
+    let memory = match shared.memory.call(request.headers(), &shared.caller.address) {
+        Ok(memory) => memory,
+        Err(e) => return refuse(&mut respond, &to_status(&e)),
     };
     let mut path = None;
     let outcome = {
-        let mut work = pin!(work(&shared, request, deadline, &mut path));
+        let mut work = pin!(work(&shared, request, memory, deadline, &mut path));
         let mut expiry = pin!(deadline.map(sleep_until));
         std::future::poll_fn(|cx| {
             // Poll the handler first: if it finishes at once, neither timer nor stream are needed.
@@ -64,13 +69,21 @@ pub(super) async fn serve(
         let path = path.as_ref().map(PathAndQuery::path);
         tracing::debug!(peer = shared.caller.address, path, %status, "call failed");
     }
-    answer(&mut respond, result);
+    let counted = result.and_then(|reply| {
+        let memory = shared.memory.answer(reply.len(), &shared.caller.address);
+        memory.map(|memory| (reply, memory)).map_err(|e| to_status(&e))
+    });
+    match counted {
+        Ok((reply, memory)) => answer(&mut respond, reply, memory),
+        Err(status) => refuse(&mut respond, &status),
+    }
 }
 
 /// Reads the message and passes it to the service.
 async fn work(
     shared: &Shared,
     request: http::Request<RecvStream>,
+    memory: CallMemory,
     deadline: Option<Instant>,
     path: &mut Option<PathAndQuery>,
 ) -> Result<Chunks, RpcStatus> {
@@ -78,7 +91,7 @@ async fn work(
     let called =
         head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     *path = Some(called.clone());
-    let mut arriving = Arriving::new(shared);
+    let mut arriving = Arriving::new(shared, memory);
     let body = frame::receive(&mut stream, &head.headers, &mut arriving).await.map_err(
         |error| match error {
             ReceiveError::Message(status) => status,
@@ -90,7 +103,7 @@ async fn work(
     )?;
     drop(stream);
     let _running = shared.activity.request();
-    let (body, _of_connection) = arriving.finish(body);
+    let (body, _memory) = arriving.finish(body);
     let caller = shared.caller.identity.clone();
     let request = RpcRequest { path: called, metadata: head.headers, deadline, caller, body };
     let reply = shared.service.call(request).await?;
@@ -98,29 +111,28 @@ async fn work(
     Ok(reply)
 }
 
-/// A message that is being received. Its bytes count for the connection until the call is over, and
-/// for the process as long as a tensor or a string is made of them.
+/// A message that is being received. Its bytes count for the connection until the call is over. Those
+/// of a long one count for the process as long as a tensor or a string is made of them.
 struct Arriving<'s> {
     shared: &'s Shared,
     bytes: usize,
-    connection: QuotaShare,
+    memory: CallMemory,
     process: Reservation,
 }
 
-/// Shorter messages are not counted: there are many of them and they need little memory.
+/// Messages from this length on count for the process too.
 const COUNT_FROM: usize = 4 << 10;
 /// A message of which nothing arrives for this long is given up.
 const STALLED: Duration = Duration::from_secs(60);
 
 impl<'s> Arriving<'s> {
-    fn new(shared: &'s Shared) -> Arriving<'s> {
-        let (connection, process) = (shared.memory.share(), Reservation::default());
-        Arriving { shared, bytes: 0, connection, process }
+    fn new(shared: &'s Shared, memory: CallMemory) -> Arriving<'s> {
+        Arriving { shared, bytes: 0, memory, process: Reservation::default() }
     }
 
-    fn finish(self, body: Chunks) -> (Chunks, QuotaShare) {
+    fn finish(self, body: Chunks) -> (Chunks, CallMemory) {
         let body = if self.bytes < COUNT_FROM { body } else { body.held_with(self.process) };
-        (body, self.connection)
+        (body, self.memory)
     }
 }
 
@@ -133,12 +145,12 @@ impl Receiving for Arriving<'_> {
     fn arrived(&mut self, bytes: usize) -> Result<(), RpcStatus> {
         let before = self.bytes;
         self.bytes += bytes;
+        self.memory.add(bytes, &self.shared.caller.address).map_err(|e| to_status(&e))?;
         if self.bytes < COUNT_FROM {
             return Ok(());
         }
         let new = if before < COUNT_FROM { self.bytes } else { bytes };
-        let counted = self.connection.add(new, &self.shared.caller.address);
-        counted.and_then(|()| self.process.grow(new)).map_err(|e| to_status(&e))
+        self.process.grow(new).map_err(|e| to_status(&e))
     }
 
     fn stalled_after(&self) -> Option<Duration> {
@@ -146,24 +158,26 @@ impl Receiving for Arriving<'_> {
     }
 }
 
-/// Queues the answer. An error means that the caller is gone.
-pub(super) fn answer(respond: &mut SendResponse<Framed>, result: Result<Chunks, RpcStatus>) {
+/// Queues the answer of a call, which `memory` counts until the client has read it. An error means
+/// that the caller is gone.
+fn answer(respond: &mut SendResponse<Framed>, reply: Chunks, memory: CallMemory) {
+    let Ok(mut stream) = respond.send_response(head(), false) else { return };
+    if frame::send(&mut stream, reply, false, Some(memory)).is_ok() {
+        let _ = stream.send_trailers(ok_trailers());
+    }
+}
+
+/// Queues the status of a call that failed.
+pub(super) fn refuse(respond: &mut SendResponse<Framed>, status: &RpcStatus) {
+    let mut response = head();
+    status.put(response.headers_mut());
+    let _ = respond.send_response(response, true);
+}
+
+fn head() -> Response<()> {
     let mut response = Response::new(());
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
-    match result {
-        Ok(message) => {
-            let Ok(mut stream) = respond.send_response(response, false) else {
-                return;
-            };
-            if frame::send(&mut stream, message, false).is_ok() {
-                let _ = stream.send_trailers(ok_trailers());
-            }
-        }
-        Err(status) => {
-            status.put(response.headers_mut());
-            let _ = respond.send_response(response, true);
-        }
-    }
+    response
 }
 
 /// The HTTP status for a request that is not gRPC.

@@ -1,5 +1,6 @@
 //! One connection: its I/O and all of its calls on one task.
 
+use super::super::call_memory::ConnectionMemory;
 use super::super::frame::Framed;
 use super::super::gather::{Gathered, Release, gather};
 use super::super::keepalive;
@@ -10,7 +11,6 @@ use super::open_connections::Activity;
 use super::{Caller, RpcServer, RpcService, call};
 use crate::error::to_status;
 use crate::watchdog;
-use ferroflow_core::Quota;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::{ArcWake, AtomicWaker, waker};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(super) struct Shared {
     pub service: Arc<dyn RpcService>,
     pub server: RpcServer,
     pub caller: Caller,
-    /// Counts the bytes of its messages that are being received or handled.
-    pub memory: Arc<Quota>,
+    /// Counts its calls, and the answers that its client has not read.
+    pub memory: ConnectionMemory,
     pub activity: Arc<Activity>,
 }
 
@@ -159,7 +159,7 @@ impl ServerConnection {
             match self.http.poll_accept(cx) {
                 Poll::Ready(Some(Ok((_, mut respond)))) if self.calls.len() >= calls.most => {
                     let error = calls.exceeded(self.calls.len() + 1, &self.shared.caller.address);
-                    call::answer(&mut respond, Err(to_status(&error)));
+                    call::refuse(&mut respond, &to_status(&error));
                 }
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.calls.push(Box::pin(call::serve(self.shared.clone(), request, respond)));
