@@ -26,6 +26,7 @@ use crate::messages::{
     ReleaseCallableRequest,
 };
 use crate::spec::ClusterSpec;
+use crate::threads::off_network;
 use crate::wire;
 use crate::worker::Worker;
 use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Result, ensure, err};
@@ -147,14 +148,16 @@ impl Master {
         session.extend(&graph, Some(request.current_graph_version))
     }
 
-    pub fn partial_run_setup(
+    pub async fn partial_run_setup(
         &self,
         request: PartialRunSetupRequest,
         caller: &Arc<PeerIdentity>,
     ) -> Result<String> {
         self.ensure_new(request.request_id, "PartialRunSetup (Master)")?;
         let session = self.session(&request.session_handle, caller)?;
-        session.partial_run_setup(request.feeds, request.fetches, request.targets)
+        let is_quick = session.is_quick_to_compile();
+        let PartialRunSetupRequest { feeds, fetches, targets, .. } = request;
+        off_network(is_quick, move || session.partial_run_setup(feeds, fetches, targets)).await
     }
 
     /// Runs a step. A failure goes into the response when the client asked for that.
@@ -219,13 +222,12 @@ impl Master {
         if let Some(shared) = shared {
             shared.end(output.is_ok());
         }
-        let output = output?;
-        let metadata = wire::run_metadata(&output)?;
+        let (output, metadata) = with_metadata(output?).await?;
         let tensors = fetches.into_iter().zip(output.tensors).collect();
         Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
     }
 
-    pub fn make_callable(
+    pub async fn make_callable(
         &self,
         request: MakeCallableRequest,
         caller: &Arc<PeerIdentity>,
@@ -237,7 +239,8 @@ impl Master {
             Unimplemented,
             "CallableOptions.feed_devices and fetch_devices are not supported on a remote session"
         );
-        session.make_callable(&request.spec)
+        let is_quick = session.is_quick_to_compile();
+        off_network(is_quick, move || session.make_callable(&request.spec)).await
     }
 
     pub async fn run_callable(
@@ -254,8 +257,7 @@ impl Master {
         session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
         let output = step.wait().await;
         timer.end(end_of(&output, opened.open.number));
-        let output = output?;
-        let metadata = wire::run_metadata(&output)?;
+        let (output, metadata) = with_metadata(output?).await?;
         Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
     }
 
@@ -393,6 +395,17 @@ impl Master {
         );
         Ok(())
     }
+}
+
+/// What a step has recorded, as a message.
+async fn with_metadata(output: RunOutput) -> Result<(RunOutput, RunMetadata)> {
+    let RunOutput { stats, partition_graphs, costs, .. } = &output;
+    let is_quick = stats.is_none() && partition_graphs.is_empty() && costs.is_none();
+    let encode = move || {
+        let metadata = wire::run_metadata(&output)?;
+        Ok((output, metadata))
+    };
+    off_network(is_quick, encode).await
 }
 
 /// How a step of a session ended, for metrics. A failure is logged.

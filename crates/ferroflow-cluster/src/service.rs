@@ -7,17 +7,20 @@ use crate::link::{DataPath, Identity, VERSION};
 use crate::master::Master;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CloseSessionRequest, CreateSessionRequest,
-    CreateSessionResponse, DeleteWorkerSessionRequest, ExtendSessionResponse, GetStatusResponse,
-    GetStepSequenceRequest, GetStepSequenceResponse, LinkOffer, ListDevicesRequest,
-    ListDevicesResponse, MakeCallableResponse, PartialRunSetupResponse, RegisterGraphResponse,
-    ResetRequest,
+    CreateSessionResponse, DeleteWorkerSessionRequest, ExtendSessionRequest, ExtendSessionResponse,
+    GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse, LinkOffer,
+    ListDevicesRequest, ListDevicesResponse, MakeCallableResponse, PartialRunSetupResponse,
+    RegisterGraphResponse, ResetRequest,
 };
 use crate::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, code};
-use crate::wire::{Decode, DeviceMessage, Encode};
+use crate::threads::off_network;
+use crate::wire::{self, Decode, DeviceMessage, Encode};
 use crate::worker::Worker;
-use ferroflow_core::Error;
 use ferroflow_core::inline::may_decode_inline;
-use ferroflow_graph::wire::step::{RunCallableRequest, RunGraphRequest, RunStepRequest};
+use ferroflow_core::{DType, Error, Tensor};
+use ferroflow_graph::wire::step::{
+    NamedTensor, RunCallableRequest, RunGraphRequest, RunStepRequest,
+};
 use ferroflow_graph::wire::{MessageReader, Segments};
 use ferroflow_identity::PeerIdentity;
 use ferroflow_metrics::TaskMetrics;
@@ -86,19 +89,23 @@ impl TaskService {
         match method {
             "RunStep" => {
                 let _inside = self.drain.enter().map_err(status)?;
-                let request = RunStepRequest::decode(reader(body)).map_err(status)?;
+                let request =
+                    decode_tensors(body, RunStepRequest::TENSORS, RunStepRequest::decode).await?;
                 let response = master.run_step(request, caller).await.map_err(status)?;
-                segments(response.encode())
+                let is_quick = is_quick(named(&response.tensors));
+                segments(off_network(is_quick, move || response.encode()).await)
             }
             "RunCallable" => {
                 let _inside = self.drain.enter().map_err(status)?;
-                let request = RunCallableRequest::decode(reader(body)).map_err(status)?;
+                let request =
+                    decode_tensors(body, RunCallableRequest::TENSORS, RunCallableRequest::decode)
+                        .await?;
                 let response = master.run_callable(request, caller).await.map_err(status)?;
-                segments(response.encode())
+                let is_quick = is_quick(response.fetches.iter());
+                segments(off_network(is_quick, move || response.encode()).await)
             }
             "CreateSession" => {
-                let request: CreateSessionRequest =
-                    self.graph_work(body, |_, body| decode(body)).await?;
+                let request: CreateSessionRequest = decode(body).await?;
                 let created = tokio::select! {
                     biased;
                     () = self.drain.closed() => Err(leaving()),
@@ -109,40 +116,40 @@ impl TaskService {
             }
             "ExtendSession" => {
                 let owner = caller.clone();
-                let new_graph_version = self
-                    .graph_work(body, move |master, body| {
-                        master.extend_session(decode(body)?, &owner).map_err(status)
-                    })
-                    .await?;
+                let (me, is_quick) = (self.clone(), may_decode_inline(body.len()));
+                let extend =
+                    move || me.master.extend_session(ExtendSessionRequest::decode(body)?, &owner);
+                let new_graph_version = off_network(is_quick, extend).await.map_err(status)?;
                 encode(ExtendSessionResponse { new_graph_version })
             }
             "PartialRunSetup" => {
-                let request = decode(body)?;
+                let request = decode(body).await?;
                 let partial_run_handle =
-                    master.partial_run_setup(request, caller).map_err(status)?;
+                    master.partial_run_setup(request, caller).await.map_err(status)?;
                 encode(PartialRunSetupResponse { partial_run_handle })
             }
             "MakeCallable" => {
-                let handle = master.make_callable(decode(body)?, caller).map_err(status)?;
+                let request = decode(body).await?;
+                let handle = master.make_callable(request, caller).await.map_err(status)?;
                 encode(MakeCallableResponse { handle })
             }
             "ReleaseCallable" => {
-                master.release_callable(&decode(body)?, caller).map_err(status)?;
+                master.release_callable(&decode(body).await?, caller).map_err(status)?;
                 encode(())
             }
             "CloseSession" => {
-                let request: CloseSessionRequest = decode(body)?;
+                let request: CloseSessionRequest = decode(body).await?;
                 master.close_session(&request.session_handle, caller).await.map_err(status)?;
                 encode(())
             }
             "Reset" => {
-                let request: ResetRequest = decode(body)?;
+                let request: ResetRequest = decode(body).await?;
                 let (containers, filters) = (&request.containers, &request.device_filters);
                 master.reset(containers, filters, caller).await.map_err(status)?;
                 encode(())
             }
             "ListDevices" => {
-                let request: ListDevicesRequest = decode(body)?;
+                let request: ListDevicesRequest = decode(body).await?;
                 let found =
                     master.devices(&request.session_handle, caller).await.map_err(status)?;
                 let (local, remote) = found;
@@ -164,16 +171,20 @@ impl TaskService {
         match method {
             "RunGraph" => {
                 let _inside = self.drain.enter().map_err(status)?;
-                let request = RunGraphRequest::decode(reader(body)).map_err(status)?;
+                let request =
+                    decode_tensors(body, RunGraphRequest::TENSORS, RunGraphRequest::decode).await?;
                 let response = worker.run_graph(request, caller).await.map_err(status)?;
-                segments(response.encode())
+                let is_quick = is_quick(named(&response.recvs));
+                segments(off_network(is_quick, move || response.encode()).await)
             }
             "RecvTensor" => {
-                let response = worker.recv_tensor(decode(body)?, caller).await.map_err(status)?;
-                segments(response.encode())
+                let request = decode(body).await?;
+                let response = worker.recv_tensor(request, caller).await.map_err(status)?;
+                let is_quick = is_quick(response.tensor.iter());
+                segments(off_network(is_quick, move || response.encode()).await)
             }
             "CleanupGraph" => {
-                let request: CleanupGraphRequest = decode(body)?;
+                let request: CleanupGraphRequest = decode(body).await?;
                 worker.cleanup_graph(request.step_id, caller);
                 encode(())
             }
@@ -183,25 +194,25 @@ impl TaskService {
                 encode(GetStatusResponse { devices, link: self.link_offer(caller) })
             }
             "CreateWorkerSession" => {
-                worker.create_session(decode(body)?, None, caller, client).map_err(status)?;
+                worker.create_session(decode(body).await?, None, caller, client).map_err(status)?;
                 encode(())
             }
             "DeleteWorkerSession" => {
-                let request: DeleteWorkerSessionRequest = decode(body)?;
+                let request: DeleteWorkerSessionRequest = decode(body).await?;
                 worker.delete_session(&request.session_handle, caller).map_err(status)?;
                 encode(())
             }
             "RegisterGraph" => {
-                let request = decode(body)?;
+                let request = decode(body).await?;
                 let graph_handle = worker.register_graph(request, caller).await.map_err(status)?;
                 encode(RegisterGraphResponse { graph_handle })
             }
             "DeregisterGraph" => {
-                worker.deregister_graph(&decode(body)?, caller).map_err(status)?;
+                worker.deregister_graph(&decode(body).await?, caller).map_err(status)?;
                 encode(())
             }
             "CleanupAll" => {
-                let request: CleanupAllRequest = decode(body)?;
+                let request: CleanupAllRequest = decode(body).await?;
                 worker.cleanup_all(&request.containers, caller, client).map_err(status)?;
                 encode(())
             }
@@ -210,20 +221,22 @@ impl TaskService {
             // Our values never ask for an acknowledgement.
             "MarkRecvFinished" => encode(()),
             "Tracing" => Err(RpcStatus::new(code::UNIMPLEMENTED, "Tracing")),
-            "RecvBuf" => encode(worker.recv_buf(decode(body)?, caller).await.map_err(status)?),
+            "RecvBuf" => {
+                encode(worker.recv_buf(decode(body).await?, caller).await.map_err(status)?)
+            }
             "CompleteGroup" => {
                 worker.ensure_task(caller, FORM_GROUPS).map_err(status)?;
                 let leader = &worker.collectives.leader;
-                encode(leader.complete_group(decode(body)?).await.map_err(status)?)
+                encode(leader.complete_group(decode(body).await?).await.map_err(status)?)
             }
             "CompleteInstance" => {
                 worker.ensure_task(caller, FORM_GROUPS).map_err(status)?;
                 let leader = &worker.collectives.leader;
-                encode(leader.complete_instance(decode(body)?).await.map_err(status)?)
+                encode(leader.complete_instance(decode(body).await?).await.map_err(status)?)
             }
             "GetStepSequence" => {
                 worker.ensure_task(caller, FORM_GROUPS).map_err(status)?;
-                let request: GetStepSequenceRequest = decode(body)?;
+                let request: GetStepSequenceRequest = decode(body).await?;
                 let leader = &worker.collectives.leader;
                 let next_steps = leader.step_sequences(&request.graph_keys).map_err(status)?;
                 encode(GetStepSequenceResponse { next_steps })
@@ -243,28 +256,35 @@ impl TaskService {
             local_name: local_name.clone(),
         })
     }
-
-    /// Works on the graph in `body`: inline if it is small, otherwise on a blocking thread.
-    async fn graph_work<T: Send + 'static>(
-        self: &Arc<Self>,
-        body: Chunks,
-        work: impl FnOnce(&Master, Chunks) -> Result<T, RpcStatus> + Send + 'static,
-    ) -> Result<T, RpcStatus> {
-        if may_decode_inline(body.len()) {
-            return work(&self.master, body);
-        }
-        let me = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&me.master, body)).await;
-        done.map_err(|e| RpcStatus::new(code::INTERNAL, format!("the handler panicked: {e}")))?
-    }
 }
 
-fn reader(body: Chunks) -> MessageReader {
-    MessageReader::new(body.segments().cloned().collect::<Vec<_>>())
+async fn decode<M: Decode + Send + 'static>(body: Chunks) -> Result<M, RpcStatus> {
+    let is_quick = may_decode_inline(body.len());
+    off_network(is_quick, move || M::decode(body)).await.map_err(status)
 }
 
-fn decode<M: Decode>(body: Chunks) -> Result<M, RpcStatus> {
-    M::decode(body).map_err(status)
+/// Decodes a message whose fields `path` lead to its tensors.
+async fn decode_tensors<M: Send + 'static>(
+    body: Chunks,
+    path: &[u32],
+    read: fn(MessageReader) -> Result<M, Error>,
+) -> Result<M, RpcStatus> {
+    wire::decode_tensors(body, path, read).await.map_err(status)
+}
+
+/// About the bytes that take time to encode for each element that is not plain.
+const ELEMENT: usize = 64;
+
+/// Whether a network thread may encode these tensors itself. Plain ones are not copied.
+fn is_quick<'t>(mut tensors: impl Iterator<Item = &'t Tensor>) -> bool {
+    tensors.all(|tensor| match tensor.dtype() {
+        DType::Variant => false,
+        dtype => dtype.is_plain() || may_decode_inline(tensor.elements().saturating_mul(ELEMENT)),
+    })
+}
+
+fn named(tensors: &[NamedTensor]) -> impl Iterator<Item = &Tensor> {
+    tensors.iter().map(|(_, tensor)| tensor)
 }
 
 fn encode(message: impl Encode) -> Result<Chunks, RpcStatus> {

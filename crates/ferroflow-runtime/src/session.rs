@@ -288,7 +288,10 @@ impl TaskSession {
     /// Whether [`TaskSession::run`] will return soon: the graph is small or the step was run
     /// before. Else it takes a while to compile it.
     pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
-        if may_compile_inline(self.graph.read().len()) {
+        if request.options.output_partition_graphs {
+            return false;
+        }
+        if self.is_quick_to_compile() {
             return true;
         }
         let signature = Signature {
@@ -297,6 +300,12 @@ impl TaskSession {
             targets: request.targets.clone(),
         };
         self.compiled.lock().get(&signature).is_some_and(|slot| slot.get().is_some())
+    }
+
+    /// Whether it does not take long to compile a step, a partial run or a callable. False also
+    /// while the graph is being extended.
+    pub fn is_quick_to_compile(&self) -> bool {
+        self.graph.try_read().is_some_and(|graph| may_compile_inline(graph.len()))
     }
 
     /// Runs a step and waits for it.

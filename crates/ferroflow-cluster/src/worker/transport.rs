@@ -6,10 +6,8 @@ use crate::error::said_by;
 use crate::link::{LinkSource, Links};
 use crate::messages::RecvTensorRequest;
 use crate::rpc::{BoxFuture, CallOptions};
-use crate::wire::Encode;
-use bytes::Bytes;
+use crate::wire::{Encode, decode_tensors};
 use ferroflow_core::{HashMap, InlineScope, Received, Result, ensure, err};
-use ferroflow_graph::wire::MessageReader;
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use ferroflow_identity::PeerIdentity;
 use futures_util::future::join_all;
@@ -201,8 +199,9 @@ impl Transport for Native {
             })?;
             let answer =
                 answer.map_err(|status| said_by(&task, channel.address(), RECV_TENSOR, &status))?;
-            let chunks: Vec<Bytes> = answer.segments().cloned().collect();
-            let response = RecvTensorResponse::decode(MessageReader::new(chunks))
+            let path = RecvTensorResponse::TENSORS;
+            let response = decode_tensors(answer, path, RecvTensorResponse::decode)
+                .await
                 .map_err(|e| e.context(format!("the answer of {task} to RecvTensor of {key}")))?;
             if response.is_dead {
                 return Ok(Received::Dead);

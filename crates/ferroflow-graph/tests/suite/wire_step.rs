@@ -329,3 +329,41 @@ fn an_aligned_content_in_one_chunk_is_not_copied() {
     let back = RecvTensorResponse::decode(MessageReader::from(parts)).unwrap().tensor.unwrap();
     assert_eq!(back.bytes().unwrap().as_ptr(), t.bytes().unwrap().as_ptr());
 }
+
+#[test]
+fn only_contents_of_plain_tensors_are_quick_to_decode() {
+    let parsed = |tensor: pb::TensorProto| {
+        let named = pb::NamedTensorProto { name: "x:0".into(), tensor: Some(tensor) };
+        let request = pb::RunStepRequest { feed: vec![named], ..Default::default() };
+        let message = Bytes::from(request.encode_to_vec());
+        let parsed = MessageReader::from(message.clone()).parsed_bytes(RunStepRequest::TENSORS);
+        (message.len() - parsed, parsed)
+    };
+    let bytes = Bytes::from(vec![1; 100_000]);
+    let content = |dtype: DType| pb::TensorProto {
+        dtype: dtype.number(),
+        tensor_content: bytes.clone(),
+        ..Default::default()
+    };
+    let (plain, rest) = parsed(content(DType::Float));
+    assert_eq!(plain, 100_000);
+    assert!(rest < 100);
+    assert_eq!(parsed(content(DType::String)).0, 0, "a list of strings is parsed");
+    let values = pb::TensorProto {
+        dtype: DType::Int64.number(),
+        int64_val: vec![1; 100_000],
+        ..Default::default()
+    };
+    assert_eq!(parsed(values).0, 0);
+    // A type that comes later replaces the first one.
+    let mut twice = content(DType::Float).encode_to_vec();
+    twice.extend([8, DType::String.number() as u8]);
+    let mut named = vec![0x12];
+    prost::encoding::encode_varint(twice.len() as u64, &mut named);
+    named.extend(twice);
+    let mut request = vec![0x12];
+    prost::encoding::encode_varint(named.len() as u64, &mut request);
+    request.extend(named);
+    let reader = MessageReader::from(Bytes::from(request.clone()));
+    assert_eq!(reader.parsed_bytes(RunStepRequest::TENSORS), request.len());
+}

@@ -2,7 +2,9 @@
 
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, SessionDone, TaskSession};
-use ferroflow_core::{CancelToken, InlineScope, Result, Tensor, bail, ensure};
+use ferroflow_core::{
+    CancelToken, HashMap, InlineScope, Result, Tensor, bail, count_heap, ensure, limits,
+};
 use ferroflow_graph::{GraphIr, OpRole};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -18,22 +20,38 @@ pub struct CallableSpec {
     pub options: RunOptions,
 }
 
-/// The callables of a session, by handle; `None` once released.
+/// The callables of a session.
 #[derive(Default)]
 pub(crate) struct Callables {
-    made: Mutex<Vec<Option<(Arc<Compiled>, RunOptions)>>>,
+    made: Mutex<Made>,
+}
+
+#[derive(Default)]
+struct Made {
+    by_handle: HashMap<i64, (Arc<Compiled>, RunOptions)>,
+    /// The next handle.
+    next: i64,
+}
+
+impl Made {
+    /// Whether there was a callable with this handle.
+    fn has_had(&self, handle: i64) -> bool {
+        (0..self.next).contains(&handle)
+    }
 }
 
 impl Callables {
     pub fn clear(&self) {
-        self.made.lock().iter_mut().for_each(|c| *c = None);
+        let released = std::mem::take(&mut self.made.lock().by_handle);
+        drop(released);
     }
 }
 
 impl TaskSession {
-    /// Compiles a callable; handles count from 0.
+    /// Compiles a callable; handles count from 0. An error if the session has too many.
     pub fn make_callable(&self, spec: &CallableSpec) -> Result<i64> {
         self.ensure_open()?;
+        limits().graphs.admit(self.callables.made.lock().by_handle.len() + 1, "the session")?;
         let signature = Signature {
             feeds: spec.feeds.clone(),
             fetches: spec.fetches.clone(),
@@ -42,13 +60,21 @@ impl TaskSession {
         let compiled = if spec.connections.is_empty() {
             self.compiled(signature)?
         } else {
-            let mut graph = self.graph.read().clone();
-            connect(&mut graph, &spec.connections)?;
-            Arc::new(Compiled::new(&graph, &signature, self)?)
+            let graph = self.graph.read();
+            let compile = || {
+                let mut graph = graph.clone();
+                connect(&mut graph, &spec.connections)?;
+                Compiled::new(&graph, &signature, self)
+            };
+            let (mut compiled, memory) = self.memory.run(|| count_heap(compile))?;
+            compiled.memory = memory;
+            Arc::new(compiled)
         };
         let mut made = self.callables.made.lock();
-        made.push(Some((compiled, spec.options.clone())));
-        Ok(made.len() as i64 - 1)
+        let handle = made.next;
+        made.next += 1;
+        made.by_handle.insert(handle, (compiled, spec.options.clone()));
+        Ok(handle)
     }
 
     /// Runs a callable with feeds in the order it was made with.
@@ -72,9 +98,9 @@ impl TaskSession {
     fn callable(&self, handle: i64) -> Result<(Arc<Compiled>, RunOptions)> {
         self.ensure_open()?;
         let made = self.callables.made.lock();
-        match usize::try_from(handle).ok().and_then(|i| made.get(i)) {
-            Some(Some(callable)) => Ok(callable.clone()),
-            Some(None) => bail!(
+        match made.by_handle.get(&handle) {
+            Some(callable) => Ok(callable.clone()),
+            None if made.has_had(handle) => bail!(
                 InvalidArgument,
                 "Attempted to run callable after handle was released: {handle}"
             ),
@@ -84,13 +110,12 @@ impl TaskSession {
 
     pub fn release_callable(&self, handle: i64) -> Result<()> {
         let mut made = self.callables.made.lock();
-        match usize::try_from(handle).ok().and_then(|i| made.get_mut(i)) {
-            Some(slot) => {
-                *slot = None;
-                Ok(())
-            }
-            None => bail!(InvalidArgument, "No such callable handle: {handle}"),
-        }
+        let is_known = made.has_had(handle);
+        let released = made.by_handle.remove(&handle);
+        drop(made);
+        drop(released);
+        ensure!(is_known, InvalidArgument, "No such callable handle: {handle}");
+        Ok(())
     }
 }
 

@@ -171,6 +171,21 @@ fn callables_run_by_handle_until_released() {
 }
 
 #[test]
+fn callables_count_for_their_session() {
+    let s = session(&graph().placeholder("x").build());
+    let spec = CallableSpec { targets: vec!["x".into()], ..CallableSpec::default() };
+    let most = ferroflow_core::limits().graphs.most as i64;
+    for handle in 0..most {
+        assert_eq!(s.make_callable(&spec).unwrap(), handle);
+    }
+    let e = s.make_callable(&spec).unwrap_err();
+    assert_eq!(e.code(), Code::ResourceExhausted);
+    assert!(e.message().contains("--max-graphs"), "{e}");
+    s.release_callable(7).unwrap();
+    assert_eq!(s.make_callable(&spec).unwrap(), most);
+}
+
+#[test]
 fn a_callable_can_feed_one_tensor_from_another() {
     let g = graph()
         .placeholder("x")

@@ -3,10 +3,11 @@
 use super::fixture::*;
 use Code::{Aborted, InvalidArgument};
 use bytes::Bytes;
-use ferroflow_core::{Code, Tensor};
+use ferroflow_core::{Code, DType, Tensor};
 use ferroflow_graph::wire::step::{RunCallableRequest, RunStepRequest};
 use ferroflow_proto::tensorflow as pb;
 use prost::Message;
+use std::time::{Duration, Instant};
 
 const MASTER: [&str; 10] = [
     "CreateSession",
@@ -164,4 +165,85 @@ async fn unknown_handles() {
         RunStepRequest { session_handle, fetches: vec!["x:0".into()], ..RunStepRequest::default() };
     expect(&f.step(request, HANG).await.expect_err("closed"), Aborted, "is not found.");
     f.works().await;
+}
+
+/// Does `work`. Returns also how long other work of this thread had to wait for it at most.
+async fn longest_wait<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let mut work = std::pin::pin!(work);
+    let (mut longest, mut last) = (Duration::ZERO, Instant::now());
+    loop {
+        let done = tokio::select! {
+            done = &mut work => Some(done),
+            () = tokio::time::sleep(Duration::from_millis(1)) => None,
+        };
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+        if let Some(done) = done {
+            return (done, longest);
+        }
+    }
+}
+
+// The network has one thread in these tests: what keeps it busy keeps the test waiting.
+
+#[tokio::test]
+async fn long_messages_are_decoded_beside_the_network_threads() {
+    let server = Fixture::start().await;
+    let placeholder = node("x", "Placeholder", &[]).attr("dtype", DType::Int64);
+    let shape = node("shape", "Shape", &["x"]).attr("T", DType::Int64);
+    let session_handle = server.create(graph(vec![placeholder, shape])).await.unwrap();
+    let count = 10_000_000;
+    let values =
+        pb::TensorProto { int64_val: vec![1; count], ..tensor(DType::Int64, &[count as i64]) };
+    let feed = pb::NamedTensorProto { name: "x:0".into(), tensor: Some(values) };
+    let request = pb::RunStepRequest {
+        session_handle,
+        feed: vec![feed],
+        fetch: vec!["shape:0".into()],
+        ..Default::default()
+    };
+    let message = encode(&request);
+    let began = Instant::now();
+    drop(pb::RunStepRequest::decode(message.clone()).unwrap());
+    let decoding = began.elapsed();
+    let (done, longest) = longest_wait(server.call("MasterService/RunStep", message)).await;
+    done.unwrap();
+    assert!(longest < decoding / 2, "{longest:?} of {decoding:?}");
+    // Fields that nothing knows take long to skip, in any message.
+    let junk = Bytes::from([0xf8, 0x07, 0x01].repeat(3_000_000));
+    let began = Instant::now();
+    pb::CleanupGraphRequest::decode(junk.clone()).unwrap();
+    let decoding = began.elapsed();
+    let (done, longest) = longest_wait(server.call("WorkerService/CleanupGraph", junk)).await;
+    done.unwrap();
+    assert!(longest < decoding / 2, "{longest:?} of {decoding:?}");
+}
+
+#[tokio::test]
+async fn a_large_graph_is_compiled_beside_the_network_threads() {
+    let server = Fixture::start().await;
+    let mut nodes = vec![node("n0", "Placeholder", &[]).attr("dtype", DType::Float)];
+    for i in 1..20_000 {
+        nodes.push(float_op(&format!("n{i}"), "Neg", &[&format!("n{}", i - 1)]));
+    }
+    let session_handle = server.create(graph(nodes)).await.unwrap();
+    let (feed, fetch) = (vec!["n0:0".to_string()], vec!["n19999:0".to_string()]);
+    let setup = pb::PartialRunSetupRequest {
+        session_handle: session_handle.clone(),
+        feed: feed.clone(),
+        fetch: fetch.clone(),
+        ..Default::default()
+    };
+    let options = pb::CallableOptions { feed, fetch, ..Default::default() };
+    let callable =
+        pb::MakeCallableRequest { session_handle, options: Some(options), ..Default::default() };
+    let calls = [("PartialRunSetup", encode(&setup)), ("MakeCallable", encode(&callable))];
+    for (method, message) in calls {
+        let began = Instant::now();
+        let path = format!("MasterService/{method}");
+        let (done, longest) = longest_wait(server.call(&path, message)).await;
+        done.unwrap();
+        let all = began.elapsed();
+        assert!(longest < all / 2, "{method}: {longest:?} of {all:?}");
+    }
 }
