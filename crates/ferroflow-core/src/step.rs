@@ -1,8 +1,8 @@
 //! The state that all nodes of one step share.
 
 use crate::{
-    CancelToken, Collectives, DType, GpuMemory, GpuTimeline, MemoryOwner, Rendezvous, Resources,
-    Shape,
+    CancelToken, Collectives, DType, GpuMemory, GpuTimeline, MemoryOwner, Rendezvous, Reservation,
+    Resources, Result, Shape,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -53,6 +53,18 @@ pub struct StepStats {
     pub nodes: Mutex<Vec<NodeStats>>,
     /// When the work of nodes ran on GPUs.
     pub gpus: GpuTimeline,
+    /// Counts the entries for the session.
+    memory: Mutex<Reservation>,
+}
+
+impl StepStats {
+    /// Adds an entry. An error if the session, or the process, may not hold it: a loop can run its
+    /// nodes without end.
+    pub fn note(&self, node: NodeStats) -> Result<()> {
+        self.memory.lock().grow(node.bytes())?;
+        self.nodes.lock().push(node);
+        Ok(())
+    }
 }
 
 /// One execution of one node.
@@ -78,4 +90,14 @@ pub struct NodeStats {
     pub outputs: Vec<(usize, DType, Shape, usize)>,
     /// The memory of its GPU when it had run, if it has one.
     pub memory: Option<GpuMemory>,
+}
+
+impl NodeStats {
+    /// About the bytes that it takes.
+    fn bytes(&self) -> usize {
+        let NodeStats { node, op, device, inputs, outputs, .. } = self;
+        let texts = node.len() + op.len() + device.len();
+        let inputs = inputs.iter().map(|input| size_of::<String>() + input.len());
+        size_of::<NodeStats>() + texts + inputs.sum::<usize>() + size_of_val(&**outputs)
+    }
 }

@@ -350,8 +350,10 @@ impl<P: Propagator> Run<P> {
                 }
                 self.end_on_gpu(node, mark);
                 inputs.iter_mut().for_each(|v| *v = Value::Empty);
-                if let Some(begun) = begun {
-                    self.trace(node, begun, outputs);
+                if let Some(begun) = begun
+                    && let Err(e) = self.trace(node, begun, outputs)
+                {
+                    return Ran::Failed(e);
                 }
                 if let (Some(variable), Some(output)) = (passed_on, outputs.first_mut()) {
                     *output = Value::Ref(variable);
@@ -404,7 +406,7 @@ impl<P: Propagator> Run<P> {
         );
         if self.step.stats.is_some() {
             let begun = self.end.lock().begun.remove(&token);
-            self.trace(node, begun.unwrap_or_else(SystemTime::now), outputs);
+            self.trace(node, begun.unwrap_or_else(SystemTime::now), outputs)?;
         }
         Ok(ready)
     }
@@ -455,13 +457,13 @@ impl<P: Propagator> Run<P> {
         }
     }
 
-    fn trace(&self, node: &PlanNode, begun: SystemTime, outputs: &Outputs) {
-        let Some(stats) = &self.step.stats else { return };
+    fn trace(&self, node: &PlanNode, begun: SystemTime, outputs: &Outputs) -> Result<()> {
+        let Some(stats) = &self.step.stats else { return Ok(()) };
         let described = outputs.iter().enumerate().filter_map(|(slot, value)| match value {
             Value::Tensor(t) => Some((slot, t.dtype(), t.shape().clone(), t.byte_len())),
             _ => None,
         });
-        stats.nodes.lock().push(NodeStats {
+        let noted = NodeStats {
             node: node.info.name.clone(),
             op: node.info.op.clone(),
             device: node.info.device.text.clone(),
@@ -472,7 +474,8 @@ impl<P: Propagator> Run<P> {
             thread: thread_number(),
             outputs: described.collect(),
             memory: node.info.device.gpu.as_ref().map(|gpu| gpu.memory()),
-        });
+        };
+        self.step.memory.run(|| stats.note(noted))
     }
 
     fn fail(self: &Arc<Self>, node: &PlanNode, error: Error, scope: &InlineScope) {

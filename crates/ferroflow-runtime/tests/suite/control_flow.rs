@@ -1,9 +1,9 @@
 //! Switch, Merge and loops as TensorFlow 1 writes them.
 
 use crate::common::*;
-use ferroflow_core::{Code, DType, Tensor};
+use ferroflow_core::{Code, DType, Limit, Limits, MemoryOwner, Tensor};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::TaskSession;
+use ferroflow_runtime::{SessionOptions, SessionScope, TaskSession};
 use ferroflow_testing::{GraphBuilder, graph};
 
 fn run_cond(s: &TaskSession, pred: bool, fetch: &str) -> ferroflow_core::Result<Vec<i32>> {
@@ -223,6 +223,27 @@ fn loops_run_as_often_as_they_should() {
         // Never entered: the condition is false at once.
         assert_eq!(ints(&s, &[("start", 5), ("limit", 3)], &["after"]).unwrap(), [5]);
     }
+}
+
+#[test]
+fn a_traced_loop_ends_at_the_memory_of_its_session() {
+    let task = task();
+    let limit = Limit { most: 1 << 20, ..Limits::DEFAULT.session_memory };
+    let memory = MemoryOwner::new("session 7", limit);
+    let scope = SessionScope { memory, ..SessionScope::of(&task, false) };
+    let options = SessionOptions { disable_optimizer: true, ..SessionOptions::default() };
+    let s = TaskSession::within(task, scope, &simple_loop(10), options).unwrap();
+    let run = |trace| {
+        let feeds = [("start", Tensor::scalar(0)), ("limit", Tensor::scalar(10_000))];
+        let mut step = request(&feeds, &["after"], &[]);
+        step.options.trace = trace;
+        s.run_blocking(step)
+    };
+    run(false).unwrap();
+    let e = error_of(run(true));
+    assert_eq!(e.code(), Code::ResourceExhausted);
+    assert!(e.message().contains("--max-session-memory"), "{e}");
+    run(false).unwrap();
 }
 
 #[test]
