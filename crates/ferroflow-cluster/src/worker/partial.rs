@@ -8,8 +8,8 @@ use ferroflow_core::{
 };
 use ferroflow_graph::wire::step::ExecOptions;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// A graph that runs while calls feed and fetch it.
 #[derive(Default)]
@@ -21,27 +21,60 @@ pub(super) struct PartialExecution {
 #[derive(Default)]
 struct ExecutionState {
     ended: Option<Result<()>>,
-    on_end: Vec<Box<dyn FnOnce() + Send>>,
+    /// Calls that the end of the graph concerns.
+    calls: Vec<OpenCall>,
+}
+
+enum OpenCall {
+    /// Waits for the end.
+    Last(Arc<Fetching>),
+    /// Waits for its fetches; gone when it is answered.
+    Other(Weak<Fetching>),
+}
+
+impl OpenCall {
+    fn new(call: &Arc<Fetching>) -> OpenCall {
+        match call.is_last {
+            true => OpenCall::Last(call.clone()),
+            false => OpenCall::Other(Arc::downgrade(call)),
+        }
+    }
+
+    fn fetching(self) -> Option<Arc<Fetching>> {
+        match self {
+            OpenCall::Last(call) => Some(call),
+            OpenCall::Other(call) => call.upgrade(),
+        }
+    }
+
+    fn is_answered(&self) -> bool {
+        matches!(self, OpenCall::Other(call) if call.strong_count() == 0)
+    }
 }
 
 impl PartialExecution {
     fn end(&self, result: Result<()>) {
-        let waiting = {
+        let calls = {
             let mut state = self.state.lock();
             state.ended = Some(result);
-            std::mem::take(&mut state.on_end)
+            std::mem::take(&mut state.calls)
         };
-        waiting.into_iter().for_each(|tell| tell());
+        calls.into_iter().filter_map(OpenCall::fetching).for_each(|call| call.graph_has_run());
     }
 
-    /// Calls `tell` when the graph has ended, which may be now.
-    fn when_ended(&self, tell: Box<dyn FnOnce() + Send>) {
+    /// Tells `call` when the graph has ended, which may be now.
+    fn tell_end(&self, call: &Arc<Fetching>) {
         let mut state = self.state.lock();
         if state.ended.is_none() {
-            return state.on_end.push(tell);
+            let calls = &mut state.calls;
+            if calls.len() == calls.capacity() {
+                // A master may make any number of calls.
+                calls.retain(|call| !call.is_answered());
+            }
+            return calls.push(OpenCall::new(call));
         }
         drop(state);
-        tell();
+        call.graph_has_run();
     }
 
     /// The error that the graph ended with, if it has.
@@ -103,14 +136,7 @@ impl PartRun<'_> {
             });
             self.step.rendezvous.recv_local(key, &fetching.receivers, received);
         }
-        let to = fetching.clone();
-        execution.when_ended(Box::new(move || {
-            // What was not sent by now never will be.
-            to.receivers.cancel(err!(Cancelled, "the graph has run"));
-            if call.is_last {
-                to.count_down();
-            }
-        }));
+        execution.tell_end(&fetching);
         fetching.count_down();
     }
 }
@@ -132,6 +158,14 @@ struct FetchState {
 }
 
 impl Fetching {
+    fn graph_has_run(&self) {
+        // What was not sent by now never will be.
+        self.receivers.cancel(err!(Cancelled, "the graph has run"));
+        if self.is_last {
+            self.count_down();
+        }
+    }
+
     fn received(&self, i: usize, key: &RendezvousKey, step_id: i64, received: Result<Received>) {
         let value = match received {
             Ok(Received::Live(tensor)) => Ok(tensor),
@@ -167,5 +201,32 @@ impl Fetching {
             Some(e) => Err(e),
             None => Ok(values.into_iter().flatten().collect()),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_forgets_calls_that_were_answered() {
+        let execution = Arc::new(PartialExecution::default());
+        let call = |is_last| {
+            Arc::new(Fetching {
+                execution: execution.clone(),
+                is_last,
+                missing: AtomicUsize::new(1),
+                receivers: CancelToken::new(),
+                state: Mutex::new(FetchState { values: vec![], error: None, finish: None }),
+            })
+        };
+        let waiting = call(false);
+        execution.tell_end(&waiting);
+        execution.tell_end(&call(true));
+        (0..10_000).for_each(|_| execution.tell_end(&call(false)));
+        let calls = execution.state.lock().calls.len();
+        assert!(calls < 100, "{calls} calls are kept");
+        execution.end(Ok(()));
+        assert!(waiting.receivers.is_cancelled(), "one that waits is told");
     }
 }
