@@ -23,7 +23,7 @@ mod tickets;
 
 pub(crate) use frame::LinkPart;
 pub(crate) use hello::{MAGIC, Token, VERSION};
-pub(crate) use incoming::{fuzz, samples, serve};
+pub(crate) use incoming::{GreetedLink, fuzz, samples, serve};
 pub(crate) use links::{LinkSlot, Links};
 pub(crate) use outgoing::{Link, LinkCall};
 pub(crate) use tickets::LinkTickets;
@@ -100,6 +100,10 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 
     /// The link from `from` was lost, with the values that were in flight.
     fn lost(&self, from: &Arc<LinkSource>, why: &Error);
+
+    /// Whether `from` may send values of the devices of a task with this name. In the cluster that a
+    /// session describes it may have another name than its own.
+    fn may_send_as(&self, from: &LinkSource, task: &str) -> bool;
 
     /// A value arrived, or an error if it could not be read.
     fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, scope: &InlineScope);

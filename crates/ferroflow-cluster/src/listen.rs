@@ -1,10 +1,10 @@
 //! Listeners that find out who connects. That of a task serves gRPC and links: the first byte tells
 //! the protocols apart.
 
-use crate::link::{self, Identity, MAGIC, Receiver};
+use crate::link::{self, GreetedLink, Identity, MAGIC, Receiver};
 use crate::net::{self, NetListener, NetStream, Rewound};
 use crate::rpc::{BoxIo, Caller, IncomingConnections};
-use ferroflow_core::{Result, err};
+use ferroflow_core::{HashMap, Result, err, limits};
 use ferroflow_identity::Trust;
 use ferroflow_metrics::{OpenConnection, TaskMetrics};
 use std::collections::VecDeque;
@@ -19,8 +19,9 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// A connection that has not said who it is and what it wants is closed after this.
 const GREETING: Duration = Duration::from_secs(20);
-/// The connections that may be greeting at a time. One more closes the oldest: a peer of the job
-/// needs milliseconds, so those that stay are silent.
+/// The connections that may be greeting at a time. One more closes the oldest of the host that has
+/// the most: a peer of the job needs milliseconds, so those that stay are silent, and a host that
+/// opens one after the other closes its own.
 const MOST_GREETING: usize = 512;
 /// The number of connections in the queue.
 const BACKLOG: usize = 128;
@@ -50,15 +51,13 @@ impl IncomingConnections for Handed {
 
 /// A connection whose peer is known.
 struct Greeted {
-    stream: NetStream,
     caller: Caller,
-    first: u8,
+    protocol: Protocol,
 }
 
-impl Greeted {
-    fn is_link(&self) -> bool {
-        self.first == MAGIC[0]
-    }
+enum Protocol {
+    Grpc(NetStream),
+    Link(Box<GreetedLink>),
 }
 
 /// Accepts connections until it is dropped. Serves links and passes gRPC connections on. Dropping
@@ -85,16 +84,17 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
     let trust = Arc::new(trust);
     let mut connections = JoinSet::new();
     let mut greeting: JoinSet<Option<Greeted>> = JoinSet::new();
-    let mut silent: VecDeque<AbortHandle> = VecDeque::new();
+    let mut silent = SilentPeers::default();
     loop {
         tokio::select! {
             biased;
             Some(_) = connections.join_next() => {}
             Some(greeted) = greeting.join_next() => {
-                silent.retain(|handle| !handle.is_finished());
+                silent.0.retain(|(_, handle)| !handle.is_finished());
                 let Ok(Some(greeted)) = greeted else { continue };
                 // A task without a link uses gRPC.
-                if greeted.is_link() && connections.len() >= descriptors() / 2 {
+                let most = limits().connections.most.min(descriptors() / 2);
+                if matches!(greeted.protocol, Protocol::Link(_)) && connections.len() >= most {
                     tracing::warn!(peer = greeted.caller.address, "too many links; refused one");
                     continue;
                 }
@@ -103,17 +103,10 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     // Clients need descriptors too.
-                    while silent.len() >= MOST_GREETING.min(descriptors() / 4)
-                        && let Some(oldest) = silent.pop_front()
-                    {
-                        oldest.abort();
-                    }
-                    silent.push_back(greeting.spawn(greet(
-                        stream,
-                        peer,
-                        trust.clone(),
-                        metrics.clone(),
-                    )));
+                    silent.make_room(MOST_GREETING.min(descriptors() / 4));
+                    let host = peer.rsplit_once(':').map_or(&*peer, |(host, _)| host).to_string();
+                    let greet = greet(stream, peer, trust.clone(), metrics.clone());
+                    silent.0.push_back((host, greeting.spawn(greet)));
                 }
                 Err(error) => {
                     // Probably out of file descriptors: an immediate retry would spin.
@@ -121,6 +114,26 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
+        }
+    }
+}
+
+/// Connections that are greeting, and their hosts, the oldest first.
+#[derive(Default)]
+struct SilentPeers(VecDeque<(String, AbortHandle)>);
+
+impl SilentPeers {
+    /// Closes connections until there are fewer than `most`.
+    fn make_room(&mut self, most: usize) {
+        while self.0.len() >= most.max(1) {
+            let mut counts: HashMap<&str, usize> = HashMap::default();
+            self.0.iter().for_each(|(host, _)| *counts.entry(host).or_default() += 1);
+            let largest = counts.values().max().copied();
+            let oldest =
+                self.0.iter().position(|(host, _)| counts.get(&**host).copied() == largest);
+            if let Some((_, handle)) = oldest.and_then(|at| self.0.remove(at)) {
+                handle.abort();
+            }
         }
     }
 }
@@ -166,8 +179,10 @@ impl IncomingConnections for TrustedListener {
 }
 
 async fn hand_over(greeted: Greeted, to: mpsc::Sender<(BoxIo, Caller)>) {
+    // A service beside the tasks has no links.
+    let Protocol::Grpc(stream) = greeted.protocol else { return };
     // An error means that the server is shutting down.
-    let _ = to.send((greeted.stream.boxed(), greeted.caller)).await;
+    let _ = to.send((stream.boxed(), greeted.caller)).await;
 }
 
 /// How many descriptors the process may have.
@@ -189,15 +204,28 @@ async fn greet(
         let (first, stream) = first_byte(stream).await?;
         let open = Some(Arc::new(OpenConnection::new(metrics.clone())));
         let caller = Caller { address, identity: Arc::new(identity), open };
-        io::Result::Ok(Greeted { stream, caller, first })
+        let protocol = match first == MAGIC[0] {
+            false => Protocol::Grpc(stream),
+            // Part of the handshake: a peer that sends half of it holds a place among the silent.
+            true => {
+                let greeted = GreetedLink::greet(stream).await;
+                Protocol::Link(Box::new(greeted.map_err(|e| io::Error::other(e.to_string()))?))
+            }
+        };
+        io::Result::Ok(Greeted { caller, protocol })
     };
     match tokio::time::timeout(GREETING, greeting).await {
         Ok(Ok(greeted)) => {
-            let kind = if greeted.first == MAGIC[0] { "link" } else { "grpc" };
-            match kind {
-                "link" => metrics.connected_link(),
-                _ => metrics.connected_grpc(),
-            }
+            let kind = match greeted.protocol {
+                Protocol::Link(_) => {
+                    metrics.connected_link();
+                    "link"
+                }
+                Protocol::Grpc(_) => {
+                    metrics.connected_grpc();
+                    "grpc"
+                }
+            };
             let identity = &greeted.caller.identity;
             tracing::info!(target: AUDIT, peer, %identity, kind, "connection accepted");
             Some(greeted)
@@ -224,11 +252,12 @@ async fn serve(
     own: Arc<Identity>,
     receiver: Arc<dyn Receiver>,
 ) {
-    if !greeted.is_link() {
-        return hand_over(greeted, grpc).await;
-    }
-    let Greeted { stream, caller, .. } = greeted;
-    if let Err(e) = link::serve(stream, &caller, &own, receiver).await {
+    let Greeted { caller, protocol } = greeted;
+    let link = match protocol {
+        Protocol::Link(link) => link,
+        protocol => return hand_over(Greeted { caller, protocol }, grpc).await,
+    };
+    if let Err(e) = link::serve(*link, &caller, &own, receiver).await {
         tracing::debug!(peer = caller.address, "link ended: {e}");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use owners::Owners;
 pub(crate) use session::SessionState;
 #[cfg(test)]
 pub(crate) use testing::unlinked;
-pub(crate) use view::{View, renamed};
+pub(crate) use view::{View, renamed, task_of};
 
 use crate::channels::Channels;
 use crate::collective::{TaskCollectives, leader_of};

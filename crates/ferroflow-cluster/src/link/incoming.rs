@@ -5,13 +5,16 @@ use super::hello::{self, ConnectionPurpose, LinkHello, UcxOffer, Welcome};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
-use crate::key::incarnation_of;
+use crate::key::{incarnation_of, source_of};
 use crate::net::{Halves, NetStream, UcxStream};
 use crate::part::{PartDone, PartOutput};
 use crate::rpc::Caller;
+use crate::threads::off_network;
+use crate::worker::task_of;
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_collective::ucx::UcxPort;
+use ferroflow_core::inline::may_decode_inline;
 use ferroflow_core::{
     CancelToken, DType, DeviceName, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor,
     bail, ensure, err,
@@ -22,7 +25,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// A connection without a greeting is closed after this.
+/// A stream over UCX without a greeting is closed after this.
 const GREETING: Duration = Duration::from_secs(20);
 
 /// The most steps that a task may run and not clean up, and the most bytes of answers that it may
@@ -30,17 +33,29 @@ const GREETING: Duration = Duration::from_secs(20);
 const MOST_UNCLEANED: usize = 1 << 18;
 const MOST_UNREAD: usize = 64 << 20;
 
+/// A connection whose peer has sent its greeting.
+pub(crate) struct GreetedLink {
+    halves: Halves,
+    hello: LinkHello,
+}
+
+impl GreetedLink {
+    /// Reads the greeting of a connection. The caller sets the timeout.
+    pub async fn greet(stream: NetStream) -> Result<GreetedLink> {
+        let mut halves = stream.split().map_err(hello::lost)?;
+        let hello = LinkHello::receive(&mut halves.read).await?;
+        Ok(GreetedLink { halves, hello })
+    }
+}
+
 /// Serves one connection of a link until it ends.
 pub(crate) async fn serve(
-    stream: NetStream,
+    greeted: GreetedLink,
     caller: &Caller,
     own: &Identity,
     receiver: Arc<dyn Receiver>,
 ) -> Result<()> {
-    let Halves { mut read, mut write, is_direct, local } = stream.split().map_err(hello::lost)?;
-    let greeted = tokio::time::timeout(GREETING, LinkHello::receive(&mut read)).await;
-    let hello = greeted
-        .map_err(|_| err!(DeadlineExceeded, "{} connected and sent nothing", caller.address))??;
+    let GreetedLink { halves: Halves { read, mut write, is_direct, local }, hello } = greeted;
     let admitted = match admit(&hello, own, caller).and_then(|source| {
         receiver.admit(&source)?;
         Ok(Arc::new(source))
@@ -65,7 +80,8 @@ pub(crate) async fn serve(
     let (blocks, source) = admitted?;
     let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
-    let mut incoming = IncomingLink { reader, blocks, source, receiver };
+    let names = Vec::new();
+    let mut incoming = IncomingLink { reader, blocks, source, names, receiver };
     if hello.purpose == ConnectionPurpose::Bulk {
         return incoming.take_values().await;
     }
@@ -89,7 +105,12 @@ pub(crate) async fn serve(
     let values = async {
         if let Some((stream, _)) = ucx {
             let receiver = calls.receiver.clone();
-            if let Err(e) = Box::pin(serve(stream, caller, own, receiver)).await {
+            let served = async {
+                let greeted = tokio::time::timeout(GREETING, GreetedLink::greet(stream)).await;
+                let silent = |_| err!(DeadlineExceeded, "no greeting came over UCX");
+                Box::pin(serve(greeted.map_err(silent)??, caller, own, receiver)).await
+            };
+            if let Err(e) = served.await {
                 tracing::debug!(task = hello.task, "values over UCX ended: {e}");
             }
         }
@@ -159,8 +180,13 @@ struct IncomingLink {
     reader: FrameReader,
     blocks: Option<Arc<BlockReader>>,
     source: Arc<LinkSource>,
+    /// Other names under which the source sends.
+    names: Vec<String>,
     receiver: Arc<dyn Receiver>,
 }
+
+/// The other names of a source that are remembered.
+const MOST_NAMES: usize = 16;
 
 impl IncomingLink {
     /// Reads large values, each when there is room for it.
@@ -269,7 +295,8 @@ impl IncomingLink {
             }
             FrameKind::Proto => {
                 let payload = self.reader.bytes(head.payload as usize).await?;
-                frame::parse_proto(payload.into())
+                let is_quick = may_decode_inline(payload.len());
+                off_network(is_quick, move || frame::parse_proto(payload.into())).await
             }
             _ => match head.tensor(rest.shape) {
                 Ok(tensor) => self.reader.tensor(tensor).await?.map(Received::Live),
@@ -284,10 +311,17 @@ impl IncomingLink {
         Ok(())
     }
 
-    /// Checks that the key belongs to one of the sender's own devices, by incarnation.
-    fn check_source(&self, key: &str) -> Result<()> {
+    /// Checks that the key belongs to one of the sender's own devices, by incarnation and name. A
+    /// task says itself what incarnations it has.
+    fn check_source(&mut self, key: &str) -> Result<()> {
+        let task = task_of(source_of(key));
+        let is_known = task == self.source.task || self.names.iter().any(|name| name == task);
+        let is_its = is_known || self.receiver.may_send_as(&self.source, task);
+        if is_its && !is_known && self.names.len() < MOST_NAMES {
+            self.names.push(task.to_string());
+        }
         ensure!(
-            incarnation_of(key).is_some_and(|i| self.source.incarnations.contains(&i)),
+            is_its && incarnation_of(key).is_some_and(|i| self.source.incarnations.contains(&i)),
             InvalidArgument,
             "{} sent {key}, which belongs to another task",
             self.source.task
@@ -359,6 +393,9 @@ pub(crate) async fn fuzz(data: &[u8]) {
             Ok(())
         }
         fn lost(&self, _: &Arc<LinkSource>, _: &Error) {}
+        fn may_send_as(&self, _: &LinkSource, _: &str) -> bool {
+            true
+        }
         fn arrived(&self, _: i64, _: &str, _: Result<Received>, _: &InlineScope) {}
         fn room(&self, _: i64) -> Option<crate::rpc::BoxFuture<()>> {
             None
@@ -387,7 +424,8 @@ pub(crate) async fn fuzz(data: &[u8]) {
     let source = Arc::new(LinkSource { task: "fuzz".into(), incarnations: vec![1], identity });
     let reader = FrameReader::new(Box::new(std::io::Cursor::new(data.to_vec())));
     let outbox = Outbox::new(Box::new(tokio::io::sink()), false);
-    let mut incoming = IncomingLink { reader, blocks: None, source, receiver };
+    let names = Vec::new();
+    let mut incoming = IncomingLink { reader, blocks: None, source, names, receiver };
     let calls = Arc::new(IncomingCalls {
         outbox,
         source: incoming.source.clone(),

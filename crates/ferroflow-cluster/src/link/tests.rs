@@ -57,6 +57,10 @@ impl Receiver for Told {
         self.tell(Event::Connected(from.task.clone()));
         Ok(())
     }
+    fn may_send_as(&self, _: &LinkSource, _: &str) -> bool {
+        true
+    }
+
     fn lost(&self, from: &Arc<LinkSource>, _: &Error) {
         self.tell(Event::Lost(from.task.clone()));
     }

@@ -1,7 +1,9 @@
 //! What a worker receives over links, and what it does when one is lost.
 
 use super::Worker;
+use super::view::task_of;
 use crate::error::said_by;
+use crate::key::{incarnation_of, source_of};
 use crate::link::{Link, LinkPart, LinkSource, Receiver};
 use crate::part::{PartDone, PartRequest};
 use crate::rpc::{BoxFuture, RpcStatus, code};
@@ -23,7 +25,12 @@ impl Receiver for Worker {
         self.transport.lost(from);
         let status = RpcStatus::new(code::UNAVAILABLE, why.message());
         let error = said_by(&from.task, "", "push", &status);
-        self.steps.lost_source(&from.incarnations, &error);
+        // The devices that it says it has may be those of others.
+        let is_its = |key: &str| {
+            incarnation_of(key).is_some_and(|i| from.incarnations.contains(&i))
+                && self.may_send_as(from, task_of(source_of(key)))
+        };
+        self.steps.lost_source(&is_its, &error);
         if let Some(link) = self.way_back(from) {
             link.lost_answers(why);
         }
@@ -31,6 +38,10 @@ impl Receiver for Worker {
 
     fn way_back(&self, from: &LinkSource) -> Option<Arc<Link>> {
         self.transport.links().to(&from.incarnations)
+    }
+
+    fn may_send_as(&self, from: &LinkSource, task: &str) -> bool {
+        task == from.task || self.sessions.may_send_as(&from.identity, task)
     }
 
     fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {

@@ -35,11 +35,7 @@ impl Worker {
         let parsed = ParsedKey::parse(&key)?;
         check_incarnation(&parsed, self.sessions.own_view())?;
         let (step, parked) = self.steps.find_or_park(step_id)?;
-        let is_owner =
-            step.session().is_some_and(|session| self.owners().may(&session.owner, caller));
-        if !is_owner {
-            self.ensure_task(caller, "ask for values of steps that are not their own")?;
-        }
+        self.ensure_may_take(&step, caller)?;
         if let Some(view) = step.rendezvous.view() {
             ensure!(
                 view.is_local(parsed.source),
@@ -67,6 +63,12 @@ impl Worker {
         };
         request.is_over = true;
         let received = received.unwrap_or_else(|_| Err(err!(Internal, "a value got lost")))?;
+        if parked.is_some()
+            && let Err(e) = self.ensure_may_take(&step, caller)
+        {
+            step.rendezvous.put_back(&request.key, received);
+            return Err(e);
+        }
         let (tensor, is_dead) = match received {
             Received::Live(tensor) => (tensor, false),
             // Ignored, but TensorFlow sends it too.
@@ -79,6 +81,21 @@ impl Worker {
             send_start_micros: since_epoch.map_or(0, |d| d.as_micros() as i64),
             ..RecvTensorResponse::default()
         })
+    }
+}
+
+impl Worker {
+    /// Fails unless `caller` may have values of a step. Before the step has started, its session is
+    /// not known: then a task of any session may wait for it.
+    fn ensure_may_take(&self, step: &WorkerStep, caller: &Arc<PeerIdentity>) -> Result<()> {
+        let may = match step.session() {
+            Some(session) => self.sessions.may_take_values(&session, caller),
+            None => !step.has_started() && self.sessions.is_described(caller),
+        };
+        if may {
+            return Ok(());
+        }
+        self.ensure_task(caller, "ask for values of steps that are not their own")
     }
 }
 

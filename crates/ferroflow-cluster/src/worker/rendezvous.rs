@@ -147,10 +147,9 @@ impl StepRendezvous {
         any
     }
 
-    /// Fails the receivers of values from these incarnations, whose link was lost.
-    pub fn lost(&self, incarnations: &[u64], error: &Error) {
-        let is_lost = |key: &str| incarnation_of(key).is_some_and(|i| incarnations.contains(&i));
-        self.arrivals.fail_if(is_lost, error);
+    /// Fails the receivers of values with these keys, whose link was lost.
+    pub fn lost(&self, is_its: &dyn Fn(&str) -> bool, error: &Error) {
+        self.arrivals.fail_if(is_its, error);
     }
 
     /// Whether values went over this link.

@@ -307,14 +307,28 @@ impl Sessions {
         says.filter(|_| has_certificate && self.may_be_task(caller))
     }
 
-    /// Whether `caller` may be a task of this cluster, or of one that a session describes.
+    /// Whether `caller` may be a task of this cluster. The clusters that sessions describe do not
+    /// count: any client can describe one that it belongs to.
     pub fn may_be_task(&self, caller: &PeerIdentity) -> bool {
         self.owners.may_be_task(caller, &self.legacy.view)
-            || self
-                .table
-                .read()
-                .values()
-                .any(|session| self.owners.may_be_task(caller, &session.view))
+    }
+
+    /// Whether `caller` may have values of the steps of `session`: its owner says so, by describing
+    /// a cluster with it.
+    pub fn may_take_values(&self, session: &WorkerSession, caller: &Arc<PeerIdentity>) -> bool {
+        self.owners.may(&session.owner, caller) || self.owners.may_be_task(caller, &session.view)
+    }
+
+    /// Whether a session describes a cluster with `caller` in it.
+    pub fn is_described(&self, caller: &PeerIdentity) -> bool {
+        let table = self.table.read();
+        table.values().any(|session| self.owners.may_be_task(caller, &session.view))
+    }
+
+    /// Whether `caller` may send values as `task`: unless that is another task of this cluster.
+    pub fn may_send_as(&self, caller: &PeerIdentity, task: &str) -> bool {
+        let address = self.legacy.view.address(task);
+        self.owners.is_open || address.is_none() || ensure_role(caller, task, address).is_ok()
     }
 
     /// Fails unless `caller` may say that it is `task`.

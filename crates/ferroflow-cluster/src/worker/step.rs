@@ -304,9 +304,9 @@ impl WorkerSteps {
             || self.cleaned.contains(id)
     }
 
-    /// Fails the receivers of values from these devices, whose link was lost.
-    pub fn lost_source(&self, incarnations: &[u64], error: &Error) {
-        self.all().iter().for_each(|step| step.rendezvous.lost(incarnations, error));
+    /// Fails the receivers of values with these keys, whose link was lost.
+    pub fn lost_source(&self, is_its: &dyn Fn(&str) -> bool, error: &Error) {
+        self.all().iter().for_each(|step| step.rendezvous.lost(is_its, error));
     }
 
     /// Fails the steps whose values went over a lost link: they may not have arrived.

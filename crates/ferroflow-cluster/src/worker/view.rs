@@ -88,7 +88,7 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
 }
 
 /// The task in the name of a device that is written in full.
-pub(super) fn task_of(device: &str) -> &str {
+pub(crate) fn task_of(device: &str) -> &str {
     match memchr::memrchr(b'/', device.as_bytes()) {
         Some(end) if device[end + 1..].starts_with("device:") => &device[..end],
         _ => device,

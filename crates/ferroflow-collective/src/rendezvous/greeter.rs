@@ -6,18 +6,18 @@ use crate::wire::read_frame_within;
 use ferroflow_core::{Result, err};
 use ferroflow_identity::{JobToken, SecureStream, Trust};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::Read;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Connections that may greet at a time, in a group of so many processes. One more closes the
-/// oldest: a process of the job needs milliseconds, so those that stay are silent. All processes of
-/// a group may come at the same time.
+/// Connections that may greet at a time, in a group of so many processes. One more closes the oldest
+/// of the host that has the most: a process of the job needs milliseconds, so those that stay are
+/// silent. All processes of a group may come at the same time.
 fn most_greeting(size: usize) -> usize {
     size.clamp(64, 1024)
 }
@@ -52,6 +52,7 @@ pub(crate) struct Greeter<'a> {
 
 struct Greeting {
     tcp: TcpStream,
+    host: Option<IpAddr>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -141,10 +142,11 @@ impl<'a> Greeter<'a> {
     fn greet(&mut self, tcp: TcpStream) {
         self.greeting.retain(|greeting| !greeting.is_over.load(Ordering::Acquire));
         if self.greeting.len() >= self.most
-            && let Some(oldest) = self.greeting.pop_front()
+            && let Some(oldest) = self.oldest_of_largest()
         {
             let _ = oldest.tcp.shutdown(Shutdown::Both);
         }
+        let host = tcp.peer_addr().ok().map(|peer| peer.ip());
         let _ = tcp.set_nodelay(true);
         let Ok(clone) = tcp.try_clone() else { return };
         let is_over = Arc::new(AtomicBool::new(false));
@@ -160,8 +162,18 @@ impl<'a> Greeter<'a> {
         let thread = std::thread::Builder::new().name("ff-greet".into()).stack_size(256 << 10);
         // Without a thread the connection is closed, so the process gets an error.
         if thread.spawn(work).is_ok() {
-            self.greeting.push_back(Greeting { tcp: clone, is_over });
+            self.greeting.push_back(Greeting { tcp: clone, host, is_over });
         }
+    }
+
+    /// Takes the oldest connection of the host that has the most: a host that opens one after the
+    /// other closes its own.
+    fn oldest_of_largest(&mut self) -> Option<Greeting> {
+        let mut counts: HashMap<Option<IpAddr>, usize> = HashMap::new();
+        self.greeting.iter().for_each(|g| *counts.entry(g.host).or_default() += 1);
+        let largest = counts.values().max()?;
+        let at = self.greeting.iter().position(|g| counts.get(&g.host) == Some(largest))?;
+        self.greeting.remove(at)
     }
 }
 

@@ -5,6 +5,7 @@ use ferroflow_cluster::{DataPath, JobAuthority, PeerIdentity, Trust};
 use ferroflow_core::{DType, PartialShape, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_testing::graph;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A value goes from the worker to the ps and back.
@@ -92,6 +93,22 @@ async fn silent_connections_do_not_keep_clients_out() {
     // The oldest ones were closed to make room.
     let mut first = [0];
     assert_eq!(silent[0].read(&mut first).await.unwrap_or(0), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_opens_silent_connections_closes_its_own() {
+    let cluster = SecureCluster::start(DataPath::Auto).await;
+    let mut slow = tokio::net::TcpStream::connect(&cluster.worker).await.unwrap();
+    let mut flood = Vec::new();
+    for _ in 0..600 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        flood.push(socket.connect(cluster.worker.parse().unwrap()).await.unwrap());
+    }
+    let mut byte = [0];
+    assert_eq!(flood[0].read(&mut byte).await.unwrap_or(0), 0, "the flood has closed it");
+    let waiting = tokio::time::timeout(Duration::from_millis(100), slow.read(&mut byte)).await;
+    assert!(waiting.is_err(), "another host's connection is still open");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use ferroflow_core::{DType, Limit, Limits, Tensor};
 use ferroflow_graph::GraphDef;
 use ferroflow_proto::tensorflow as pb;
 use ferroflow_testing::graph;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PS: &str = "/job:ps/replica:0/task:0";
@@ -85,6 +86,37 @@ async fn clients_cannot_take_values_of_steps_and_collectives() {
     assert_eq!(answer.step_sequence.len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_no_task_because_it_describes_a_cluster_with_itself() {
+    let cluster = SecureCluster::start(DataPath::Auto).await;
+    // A certificate for another job of the same CA.
+    let mallory = cluster.client("mallory-0");
+    let tasks = [(0, "127.0.0.1:1".to_string())].into();
+    let job = vec![pb::JobDef { name: "mallory".into(), tasks, ..Default::default() }];
+    let server = pb::ServerDef {
+        cluster: Some(pb::ClusterDef { job }),
+        job_name: "mallory".into(),
+        ..Default::default()
+    };
+    let session = pb::CreateWorkerSessionRequest {
+        session_handle: "mallory's".into(),
+        server_def: Some(server),
+        ..Default::default()
+    };
+    let method = "WorkerService/CreateWorkerSession";
+    let made: Result<pb::CreateWorkerSessionResponse, _> =
+        cluster.call(&cluster.ps, &mallory, method, session).await;
+    made.unwrap();
+    let steps = pb::GetStepSequenceRequest { graph_key: vec![1] };
+    let method = "WorkerService/GetStepSequence";
+    is_denied::<pb::GetStepSequenceResponse>(
+        cluster.call(&cluster.ps, &mallory, method, steps).await,
+    );
+    let task = "/job:mallory/replica:0/task:0";
+    let why = link(&cluster, &mallory, task, &[4242]).await.err().unwrap();
+    assert!(why.contains("only tasks of the cluster"), "{why}");
+}
+
 /// The greeting of a link, with what its sender says about itself.
 fn hello(token: &[u8], task: &str, incarnations: &[u64]) -> Vec<u8> {
     let mut body = 5u32.to_le_bytes().to_vec();
@@ -151,6 +183,45 @@ async fn a_peer_cannot_link_as_another_task() {
     // One with devices of its own is welcome.
     drop(link(&cluster, &ps, PS, &[4242]).await.unwrap());
     assert_eq!(run().await.unwrap(), [Tensor::scalar(7.0f32)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_cannot_send_values_of_another_even_if_it_is_first() {
+    let cluster = SecureCluster::start(DataPath::Tcp).await;
+    let ps = cluster.client("ps-0");
+    let worker = status(&cluster, &cluster.worker, &ps).await.device_attributes.remove(0);
+    // Nobody else has linked yet, so nobody knows whose device that is.
+    for (name, is_kept) in [(PS, true), (WORKER, false)] {
+        let mut io = link(&cluster, &ps, PS, &[worker.incarnation]).await.unwrap();
+        let device = "device:CPU:0";
+        let key = format!("{name}/{device};{:016x};{PS}/{device};x;0:0", worker.incarnation);
+        let mut frame = vec![3, 0, 0, 0];
+        frame.extend((key.len() as u32).to_le_bytes());
+        frame.extend([0; 16]);
+        frame.extend(key.as_bytes());
+        io.write_all(&frame).await.unwrap();
+        io.flush().await.unwrap();
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_millis(500), io.read_to_end(&mut rest));
+        assert_eq!(ended.await.is_err(), is_kept, "values of {name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_greetings_of_links_keep_no_task_out() {
+    let cluster = SecureCluster::start(DataPath::Tcp).await;
+    let (mallory, worker) = (cluster.client("mallory"), cluster.client("worker-0"));
+    let mut half = Vec::new();
+    for _ in 0..600 {
+        let mut io = TlsConnector(mallory.clone()).connect(&cluster.ps).await.unwrap();
+        io.write_all(b"FERROFLW").await.unwrap();
+        io.flush().await.unwrap();
+        half.push(io);
+    }
+    drop(link(&cluster, &worker, WORKER, &[4242]).await.unwrap());
+    // The oldest ones were closed to make room.
+    let end = tokio::time::timeout(FOREVER, half[0].read(&mut [0])).await.unwrap();
+    assert_eq!(end.unwrap_or(0), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
