@@ -53,6 +53,9 @@ pub struct Args {
     /// Seconds between looks for new versions; 0 for only at the start
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     poll: f64,
+    /// Seconds after which a version that is not loaded is given up; other models do not wait for it
+    #[arg(long, value_name = "S", default_value_t = 600.0)]
+    load_timeout: f64,
     /// Address to listen on; anything but loopback needs credentials
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     bind: IpAddr,
@@ -147,6 +150,7 @@ fn options(args: &Args) -> Result<ModelServerOptions> {
             poll: seconds(args.poll)?,
             allow_labels_of_unavailable: args.allow_labels_of_unavailable,
             warm_up: !args.no_warm_up,
+            load_timeout: seconds(args.load_timeout)?,
         },
         trust: args.trust.trust()?,
     })

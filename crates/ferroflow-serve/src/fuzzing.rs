@@ -3,6 +3,7 @@
 
 use crate::{rest, wire};
 use bytes::Bytes;
+use ferroflow_graph::wire::MessageReader;
 
 /// Paths and bodies of REST requests.
 pub fn rest_requests(data: &[u8]) {
@@ -17,7 +18,8 @@ pub fn serving_messages(data: &[u8]) {
         0 => {
             // In two pieces, so that values lie across their border.
             let middle = body.len() / 2;
-            drop(wire::PredictRequest::decode([body.slice(..middle), body.slice(middle..)]));
+            let halves = [body.slice(..middle), body.slice(middle..)];
+            drop(wire::PredictRequest::decode(MessageReader::new(halves)));
         }
         1 => drop(wire::ClassifyRequest::decode(body)),
         2 => drop(wire::MultiInferenceRequest::decode(body)),

@@ -6,8 +6,11 @@ use crate::model::ModelVersion;
 use crate::models::Models;
 use crate::wire::{self, ClassifyRequest, ModelSpec, MultiInferenceRequest, PredictRequest};
 use bytes::Bytes;
-use ferroflow_cluster::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus};
-use ferroflow_core::{Code, Error, Result, err};
+use ferroflow_cluster::rpc::{
+    BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, decode_tensors, off_network,
+};
+use ferroflow_core::inline::may_decode_inline;
+use ferroflow_core::{Code, Error, Result, Tensor, err};
 use std::sync::Arc;
 
 /// Answers the calls of all three services.
@@ -37,13 +40,13 @@ impl RpcService for GrpcService {
                     me.multi_inference(body.into_bytes()).await.map(Chunks::from)
                 }
                 (PREDICTION, "GetModelMetadata") => {
-                    me.metadata(body.into_bytes()).map(Chunks::from)
+                    me.metadata(body.into_bytes()).await.map(Chunks::from)
                 }
-                (MODEL, "GetModelStatus") => me.status(body.into_bytes()).map(Chunks::from),
+                (MODEL, "GetModelStatus") => me.status(body.into_bytes()).await.map(Chunks::from),
                 (MODEL, "HandleReloadConfigRequest") => {
                     me.reload(body.into_bytes()).await.map(Chunks::from)
                 }
-                (HEALTH, "Check") => me.health(body.into_bytes()).map(Chunks::from),
+                (HEALTH, "Check") => me.health(body.into_bytes()).await.map(Chunks::from),
                 _ => return Err(unknown()),
             };
             answered.map_err(|e| RpcStatus::new(e.code() as i32, e.message()))
@@ -53,21 +56,23 @@ impl RpcService for GrpcService {
 
 impl GrpcService {
     async fn predict(&self, body: Chunks) -> Result<Chunks> {
-        let request = PredictRequest::decode(body.segments().cloned())?;
+        let request = decode_tensors(body, PredictRequest::TENSORS, PredictRequest::decode).await?;
         let model = self.find(&request.spec, "Predict")?;
         let running = model.metrics.begin("Predict");
         let work = async {
             let (signature, name) = inference::predict_signature(&model, &request.spec.signature)?;
             let outputs =
                 inference::predict(&model, signature, request.inputs, &request.outputs).await?;
-            let (version, signature) = (model.number, name.as_str());
-            wire::PredictResponse { name: &model.name, version, signature, outputs }.encode()
+            let (name, version, signature) = (model.name.clone(), model.number, name);
+            let is_quick = are_short(&outputs);
+            let answer = wire::PredictResponse { name, version, signature, outputs };
+            off_network(is_quick, move || answer.encode()).await
         };
         counted(running, work.await)
     }
 
     async fn classify(&self, body: Bytes) -> Result<Bytes> {
-        let ClassifyRequest { spec, examples } = ClassifyRequest::decode(body)?;
+        let ClassifyRequest { spec, examples } = decoded(body, ClassifyRequest::decode).await?;
         let model = self.find(&spec, "Classify")?;
         let running = model.metrics.begin("Classify");
         let classes = inference::classify(&model, &spec.signature, examples).await;
@@ -77,7 +82,7 @@ impl GrpcService {
     }
 
     async fn regress(&self, body: Bytes) -> Result<Bytes> {
-        let ClassifyRequest { spec, examples } = ClassifyRequest::decode(body)?;
+        let ClassifyRequest { spec, examples } = decoded(body, ClassifyRequest::decode).await?;
         let model = self.find(&spec, "Regress")?;
         let running = model.metrics.begin("Regress");
         let values = inference::regress(&model, &spec.signature, examples).await;
@@ -87,7 +92,8 @@ impl GrpcService {
     }
 
     async fn multi_inference(&self, body: Bytes) -> Result<Bytes> {
-        let MultiInferenceRequest { tasks, examples } = MultiInferenceRequest::decode(body)?;
+        let MultiInferenceRequest { tasks, examples } =
+            decoded(body, MultiInferenceRequest::decode).await?;
         let model = self.find(inference::one_model(&tasks)?, "MultiInference")?;
         let running = model.metrics.begin("MultiInference");
         let tasks: Vec<_> =
@@ -97,27 +103,28 @@ impl GrpcService {
         Ok(wire::encode_multi_inference((&model.name, model.number), answers))
     }
 
-    fn metadata(&self, body: Bytes) -> Result<Bytes> {
-        let spec = wire::metadata_request(body)?;
+    async fn metadata(&self, body: Bytes) -> Result<Bytes> {
+        let spec = decoded(body, wire::metadata_request).await?;
         let model = self.find(&spec, "GetModelMetadata")?;
         Ok(wire::metadata_answer(&model.name, model.number, &model.definitions))
     }
 
-    fn status(&self, body: Bytes) -> Result<Bytes> {
-        Ok(wire::status_answer(&self.models.status(&wire::status_request(body)?)?))
+    async fn status(&self, body: Bytes) -> Result<Bytes> {
+        let spec = decoded(body, wire::status_request).await?;
+        Ok(wire::status_answer(&self.models.status(&spec)?))
     }
 
     async fn reload(&self, body: Bytes) -> Result<Bytes> {
         let models = self.models.clone();
-        let sources = wire::models_of_reload(body)?;
+        let sources = decoded(body, wire::models_of_reload).await?;
         // A client that goes away must not leave half of a configuration.
         let setting = tokio::spawn(async move { models.set(sources).await });
         setting.await.map_err(|e| err!(Internal, "the configuration was not changed: {e}"))??;
         Ok(wire::reload_answer())
     }
 
-    fn health(&self, body: Bytes) -> Result<Bytes> {
-        let service = wire::health_service(body)?;
+    async fn health(&self, body: Bytes) -> Result<Bytes> {
+        let service = decoded(body, wire::health_service).await?;
         let is_serving = match service.as_str() {
             "" | PREDICTION | MODEL | HEALTH => Some(self.models.is_healthy()),
             model => self.models.serves(model),
@@ -131,6 +138,22 @@ impl GrpcService {
         found(&self.models, spec, method)
     }
 }
+
+/// Decodes a message, a long one on a thread that serves no other connections.
+async fn decoded<T: Send + 'static>(
+    body: Bytes,
+    decode: impl FnOnce(Bytes) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    off_network(may_decode_inline(body.len()), move || decode(body)).await
+}
+
+/// Whether a network thread may write these tensors into an answer itself.
+pub(crate) fn are_short(tensors: &[(String, Tensor)]) -> bool {
+    may_decode_inline(tensors.iter().map(|(_, t)| t.elements().saturating_mul(ELEMENT)).sum())
+}
+
+/// About the bytes of an element in an answer.
+const ELEMENT: usize = 8;
 
 /// The version of a request. Counts a request for which there is none.
 pub(crate) fn found(

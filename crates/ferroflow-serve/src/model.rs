@@ -6,10 +6,10 @@ use crate::metrics::ModelMetrics;
 use crate::wire::{self, SignatureDefs};
 use ferroflow_core::{CancelToken, Error, Gpu, Quota, Result, Tensor, err, limits};
 use ferroflow_runtime::{RunRequest, SessionDone, SessionOptions, Task, TaskSession};
-use ferroflow_train::{SERVE, SavedModel, Signature, default_catalog};
+use ferroflow_train::{SERVE, SavedModel, Signature, default_catalog, read_model_file};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 
 /// A version whose graph is loaded and whose variables are restored.
@@ -32,6 +32,19 @@ pub(crate) struct Steps {
     name: String,
 }
 
+/// A version that is being loaded.
+#[derive(Clone, Default)]
+pub(crate) struct LoadingVersion(Arc<OnceLock<Arc<TaskSession>>>);
+
+impl LoadingVersion {
+    /// Cancels what the loading runs.
+    pub fn give_up(&self) {
+        if let Some(session) = self.0.get() {
+            session.close(Box::new(|| {}));
+        }
+    }
+}
+
 /// How versions are loaded.
 #[derive(Clone, Default)]
 pub(crate) struct LoadOptions {
@@ -41,26 +54,26 @@ pub(crate) struct LoadOptions {
 
 impl ModelVersion {
     /// Loads the SavedModel of a folder. This takes a while; it must not run on a network thread.
+    /// `loading` can end it.
     pub fn load(
         name: &str,
         number: i64,
         folder: &Path,
         options: &LoadOptions,
         metrics: ModelMetrics,
+        loading: &LoadingVersion,
     ) -> Result<ModelVersion> {
-        let mut opened = None;
         let open = |graph: &ferroflow_graph::GraphDef| {
             let task = Task::with_gpus(default_catalog(), "localhost", 0, 1, &options.gpus);
             let session = SessionOptions { allow_soft_placement: true, ..Default::default() };
             let session = Arc::new(TaskSession::new(task, graph, session)?);
-            opened = Some(session.clone());
+            let _ = loading.0.set(session.clone());
             Ok(session)
         };
         let model = SavedModel::load_with(folder, &[SERVE], open)?;
-        let session = opened.ok_or_else(|| err!(Internal, "the model has no session"))?;
-        let file = folder.join("saved_model.pb");
-        let bytes = std::fs::read(&file)
-            .map_err(|e| err!(NotFound, "cannot read {}: {e}", file.display()))?;
+        let session = loading.0.get().cloned();
+        let session = session.ok_or_else(|| err!(Internal, "the model has no session"))?;
+        let bytes = read_model_file(&folder.join("saved_model.pb"))?;
         let definitions = wire::signatures_of(bytes.into(), SERVE)?;
         let running = Quota::new(limits().steps);
         let steps = Arc::new(Steps { session, running, name: format!("model {name:?}") });

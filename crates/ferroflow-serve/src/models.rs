@@ -5,16 +5,18 @@
 
 use crate::config::{self, BatchingOptions, ModelSource};
 use crate::metrics::{ModelMetrics, ServeMetrics};
-use crate::model::{LoadOptions, ModelVersion};
+use crate::model::{LoadOptions, LoadingVersion, ModelVersion};
 use crate::version_dirs::{last_change, versions};
 use crate::warmup::warm_up;
 use crate::wire::{ModelSpec, VersionChoice};
 use ferroflow_core::{Error, Gpu, Result, ensure, err};
+use futures_util::future::join_all;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::task::JoinSet;
 
 /// How models are loaded and watched.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ pub struct ModelsOptions {
     pub allow_labels_of_unavailable: bool,
     /// Runs the warm-up requests of a version before it serves.
     pub warm_up: bool,
+    /// A version that is not loaded after this is given up. Other models do not wait for it.
+    pub load_timeout: Duration,
 }
 
 impl Default for ModelsOptions {
@@ -39,6 +43,7 @@ impl Default for ModelsOptions {
             poll: Duration::from_secs(1),
             allow_labels_of_unavailable: false,
             warm_up: true,
+            load_timeout: Duration::from_secs(600),
         }
     }
 }
@@ -88,7 +93,7 @@ pub struct Models {
     load: LoadOptions,
     entries: RwLock<Arc<BTreeMap<String, Arc<ModelEntry>>>>,
     pub(crate) metrics: Arc<ServeMetrics>,
-    /// Held while versions are loaded and unloaded.
+    /// Held while the models are replaced by others.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -96,6 +101,8 @@ struct ModelEntry {
     name: String,
     metrics: ModelMetrics,
     state: Mutex<EntryState>,
+    /// Held while its versions are loaded and unloaded.
+    changing: tokio::sync::Mutex<()>,
 }
 
 struct EntryState {
@@ -153,9 +160,10 @@ impl Models {
             tracing::info!("model {name:?} is no longer served");
             entry.unload(|_| true);
         }
+        // At the same time: a model that takes long, or is hostile, does not hold up the others.
+        join_all(now.values().map(|entry| entry.update(&self.load, &self.options))).await;
         let mut problem = None;
         for entry in now.values() {
-            entry.update(&self.load, self.options.warm_up).await;
             let result = entry
                 .ensure_serves()
                 .and_then(|()| entry.set_labels(self.options.allow_labels_of_unavailable));
@@ -167,25 +175,34 @@ impl Models {
         problem.map_or(Ok(()), Err)
     }
 
-    /// Looks for new versions until the future is dropped.
-    pub async fn watch(&self) {
+    /// Looks for new versions until the future is dropped. Models whose versions are being loaded
+    /// are left alone.
+    pub async fn watch(self: &Arc<Self>) {
         if self.options.poll.is_zero() {
             return std::future::pending().await;
         }
+        let mut updates = JoinSet::new();
         loop {
             tokio::time::sleep(self.options.poll).await;
-            self.update().await;
+            while updates.try_join_next().is_some() {}
+            let entries = self.entries();
+            for entry in entries.values().filter(|entry| entry.changing.try_lock().is_ok()) {
+                let (me, entry) = (self.clone(), entry.clone());
+                updates.spawn(async move { me.update_one(&entry).await });
+            }
         }
     }
 
     /// Loads versions that have appeared and unloads those that are not wanted any more.
     pub async fn update(&self) {
-        let _changing = self.changing.lock().await;
-        for entry in self.entries().values() {
-            entry.update(&self.load, self.options.warm_up).await;
-            // Labels of versions that serve only now.
-            let _ = entry.set_labels(self.options.allow_labels_of_unavailable);
-        }
+        let entries = self.entries();
+        join_all(entries.values().map(|entry| self.update_one(entry))).await;
+    }
+
+    async fn update_one(&self, entry: &ModelEntry) {
+        entry.update(&self.load, &self.options).await;
+        // Labels of versions that serve only now.
+        let _ = entry.set_labels(self.options.allow_labels_of_unavailable);
     }
 
     /// Reads a configuration file again and again until the future is dropped, and serves the
@@ -281,7 +298,8 @@ impl ModelEntry {
         let name = source.name.clone();
         let (labels, versions) = (BTreeMap::new(), BTreeMap::new());
         let state = EntryState { source, labels, versions, problem: String::new() };
-        ModelEntry { name, metrics, state: Mutex::new(state) }
+        let changing = tokio::sync::Mutex::default();
+        ModelEntry { name, metrics, state: Mutex::new(state), changing }
     }
 
     /// The version that serves with this number, or the latest.
@@ -353,11 +371,13 @@ impl ModelEntry {
     }
 
     /// Brings the loaded versions in line with the folder.
-    async fn update(&self, load: &LoadOptions, warm: bool) {
+    async fn update(&self, load: &LoadOptions, options: &ModelsOptions) {
+        let _changing = self.changing.lock().await;
         let source = self.state.lock().source.clone();
         let path = source.path.clone();
-        let found = tokio::task::spawn_blocking(move || versions(&path)).await;
-        let there = match found.unwrap_or_else(|e| Err(err!(Internal, "{e}"))) {
+        // The folder may be on a dead mount.
+        let found = in_time(options.load_timeout, on_own_thread(move || versions(&path))).await;
+        let there = match found.and_then(|found| found) {
             Ok(there) => there,
             Err(e) => return self.report(e.message()),
         };
@@ -368,11 +388,13 @@ impl ModelEntry {
         }
         let wanted = source.versions.pick(there);
         for (&number, folder) in &wanted {
-            let changed = last_change(folder);
+            let of = folder.clone();
+            let changed = on_own_thread(move || last_change(&of));
+            let changed = in_time(options.load_timeout, changed).await.ok().flatten();
             if self.is_loaded(number, folder, changed) {
                 continue;
             }
-            self.load(number, folder.clone(), changed, load, warm).await;
+            self.load(number, folder.clone(), changed, load, options).await;
         }
         let serves_wanted = {
             let state = self.state.lock();
@@ -408,8 +430,8 @@ impl ModelEntry {
         number: i64,
         folder: PathBuf,
         changed: Option<SystemTime>,
-        options: &LoadOptions,
-        warm: bool,
+        load: &LoadOptions,
+        options: &ModelsOptions,
     ) {
         let before = self.state.lock().versions.remove(&number);
         let serving = before.and_then(|slot| slot.serving);
@@ -423,23 +445,24 @@ impl ModelEntry {
         };
         self.state.lock().versions.insert(number, slot);
         let begin = Instant::now();
-        let (name, metrics, options) = (self.name.clone(), self.metrics.clone(), options.clone());
-        let from = folder.clone();
-        let load = move || ModelVersion::load(&name, number, &from, &options, metrics);
-        let mut loaded = on_own_thread(load).await.and_then(|loaded| loaded);
-        let mut warmed = 0;
-        if let (Ok(version), true) = (&loaded, warm) {
-            match warm_up(version, &folder).await {
-                Ok(count) => warmed = count,
-                Err(e) => loaded = Err(e),
-            }
-        }
+        let (name, metrics, load) = (self.name.clone(), self.metrics.clone(), load.clone());
+        let (from, loading) = (folder.clone(), LoadingVersion::default());
+        let given_up = loading.clone();
+        let read = on_own_thread(move || {
+            ModelVersion::load(&name, number, &from, &load, metrics, &loading)
+        });
+        let loaded = in_time(options.load_timeout, async {
+            let version = read.await??;
+            let warmed = if options.warm_up { warm_up(&version, &folder).await? } else { 0 };
+            Ok((version, warmed))
+        });
+        let loaded = loaded.await.inspect_err(|_| given_up.give_up());
         let took = begin.elapsed();
         self.metrics.loaded(loaded.is_ok(), took);
         let mut state = self.state.lock();
         let Some(slot) = state.versions.get_mut(&number) else { return };
         match loaded {
-            Ok(version) => {
+            Ok((version, warmed)) => {
                 let label = version.label();
                 slot.serving = Some(Arc::new(version));
                 slot.state = VersionState::Available;
@@ -481,8 +504,20 @@ impl ModelEntry {
     }
 }
 
+/// Waits for `work` up to a limit.
+async fn in_time<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(err!(
+            DeadlineExceeded,
+            "not loaded within {limit:?}; raise --load-timeout if the model is only large"
+        ))
+    })
+}
+
 /// Runs work that reads files. The runtime's own threads may not: they serve the network.
-async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(crate) async fn on_own_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::Builder::new()
         .name("ff-load".into())

@@ -4,13 +4,14 @@ mod json;
 mod page;
 mod route;
 
-use crate::grpc::{counted, found};
+use crate::grpc::{are_short, counted, found};
 use crate::http::{HttpAnswer, HttpRequest, HttpService, error_json, status_of};
 use crate::inference;
 use crate::metrics;
 use crate::models::{Models, VersionStatus};
 use crate::wire::{self, ModelSpec};
 use bytes::Bytes;
+use ferroflow_cluster::rpc::off_network;
 use ferroflow_core::inline::may_decode_inline;
 use ferroflow_core::{Error, Result, err};
 use http::{Method, StatusCode};
@@ -95,7 +96,8 @@ impl RestService {
             .await?;
             let (signature, _) = inference::predict_signature(&model, &name)?;
             let outputs = inference::predict(&model, signature, inputs, &[]).await?;
-            json::write_outputs(&outputs, format)
+            let is_quick = are_short(&outputs);
+            off_network(is_quick, move || json::write_outputs(&outputs, format)).await
         };
         counted(running, work.await)
     }
@@ -128,11 +130,7 @@ async fn reading<T: Send + 'static>(
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    if may_decode_inline(body.len()) {
-        return read(&body);
-    }
-    let done = tokio::task::spawn_blocking(move || read(&body)).await;
-    done.map_err(|e| err!(Internal, "reading the request failed: {e}"))?
+    off_network(may_decode_inline(body.len()), move || read(&body)).await
 }
 
 /// A path and a body, for the fuzz target.

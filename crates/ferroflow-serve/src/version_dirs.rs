@@ -1,7 +1,7 @@
 //! The folders of a model's versions.
 
 use crate::config::VersionPolicy;
-use ferroflow_core::{Result, err};
+use ferroflow_core::{Result, err, files};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,17 +11,16 @@ const SAVED_MODEL: &str = "saved_model.pb";
 
 /// The versions of the model at `path`. A SavedModel itself is version 1.
 pub(crate) fn versions(path: &Path) -> Result<BTreeMap<i64, PathBuf>> {
-    if path.join(SAVED_MODEL).exists() {
+    if files::exists(&path.join(SAVED_MODEL)) {
         return Ok([(1, path.to_path_buf())].into());
     }
     let failed = |e| err!(NotFound, "cannot read the folder {}: {e}", path.display());
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
+    for name in files::read_dir(path).map_err(failed)? {
+        let folder = path.join(&name);
         let number = name.to_str().and_then(|name| name.parse::<i64>().ok());
-        if let Some(number) = number.filter(|&number| number >= 0 && entry.path().is_dir()) {
-            found.insert(number, entry.path());
+        if let Some(number) = number.filter(|&number| number >= 0 && files::is_dir(&folder)) {
+            found.insert(number, folder);
         }
     }
     Ok(found)
@@ -50,7 +49,7 @@ impl VersionPolicy {
 /// they have: it may have been copied in the meantime.
 pub(crate) fn last_change(folder: &Path) -> Option<SystemTime> {
     let files = ["", SAVED_MODEL, "variables", "variables/variables.index", "assets"];
-    let time = |name: &str| folder.join(name).metadata().ok()?.modified().ok();
+    let time = |name: &str| files::metadata(&folder.join(name)).ok()?.modified().ok();
     files.into_iter().filter_map(time).max()
 }
 

@@ -3,10 +3,12 @@
 
 use crate::inference;
 use crate::model::ModelVersion;
+use crate::models::on_own_thread;
 use crate::wire::{WarmupRequest, warmup_request};
 use bytes::Bytes;
-use ferroflow_core::{Result, ensure, err};
+use ferroflow_core::{Code, Result, ensure, err};
 use ferroflow_op_kit::tfrecord::masked_crc;
+use ferroflow_train::read_model_file;
 use std::path::Path;
 
 /// The file of the requests, in the folder of a version.
@@ -18,11 +20,10 @@ const MOST_REQUESTS: usize = 1000;
 pub(crate) async fn warm_up(model: &ModelVersion, folder: &Path) -> Result<usize> {
     let file = folder.join(FILE);
     let path = file.clone();
-    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
-    let bytes = match read.map_err(|e| err!(Internal, "{e}"))? {
+    let bytes = match on_own_thread(move || read_model_file(&path)).await? {
         Ok(bytes) => Bytes::from(bytes),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        Err(e) => return Err(err!(DataLoss, "cannot read {}: {e}", file.display())),
+        Err(e) if e.code() == Code::NotFound => return Ok(0),
+        Err(e) => return Err(err!(DataLoss, "{}", e.message())),
     };
     let records = records(bytes).map_err(|e| e.context(file.display()))?;
     if records.len() > MOST_REQUESTS {

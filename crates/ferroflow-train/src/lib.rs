@@ -89,7 +89,7 @@ pub use optimizer::{
 pub use output::{Operation, Output};
 pub use saved_model::{
     DEFAULT_SIGNATURE, SERVE, SavedGraph, SavedModel, SavedModelBuilder, Signature, TensorInfo,
-    saved_graphs,
+    read_model_file, saved_graphs,
 };
 pub use saver::{Saver, latest_checkpoint};
 pub use schedule::Rate;

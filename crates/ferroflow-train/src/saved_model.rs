@@ -9,8 +9,9 @@ use crate::graph_def_session::GraphDefSession;
 use crate::session::StepRunner;
 use crate::step::StepRequest;
 use crate::wire::{MetaGraph, meta_graphs};
-use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, err};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, bail, ensure, files, limits};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The tag of a graph for serving.
@@ -78,7 +79,7 @@ impl SavedModel {
         let assets = asset_feeds(dir, &meta);
         let variables = dir.join("variables").join("variables");
         if let Some(saver) = &meta.saver
-            && variables.with_extension("index").exists()
+            && files::exists(&variables.with_extension("index"))
         {
             let mut feeds = assets.clone();
             feeds.push((saver.filename.clone(), path_tensor(&variables)));
@@ -171,15 +172,29 @@ pub fn saved_graphs(dir: impl AsRef<Path>) -> Result<Vec<SavedGraph>> {
 
 fn read(dir: &Path) -> Result<Vec<MetaGraph>> {
     let file = dir.join("saved_model.pb");
-    let bytes = std::fs::read(&file).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound if dir.join("saved_model.pbtxt").exists() => err!(
-            Unimplemented,
-            "{}: SavedModels written as text are not read",
-            dir.join("saved_model.pbtxt").display()
-        ),
-        _ => crate::events::file_error(&file, &e),
-    })?;
+    let text = dir.join("saved_model.pbtxt");
+    ensure!(
+        files::exists(&file) || !files::exists(&text),
+        Unimplemented,
+        "{}: SavedModels written as text are not read",
+        text.display()
+    );
+    let bytes = read_model_file(&file)?;
     meta_graphs(&bytes).map_err(|e| e.context(file.display().to_string()))
+}
+
+/// Reads a file of a SavedModel. An error if it is no regular file, or larger than a message may be:
+/// whoever wrote the model may be mistaken or hostile.
+pub fn read_model_file(file: &Path) -> Result<Vec<u8>> {
+    let failed = |e| crate::events::file_error(file, &e);
+    let about = files::metadata(file).map_err(failed)?;
+    ensure!(about.is_file(), InvalidArgument, "{} is not a regular file", file.display());
+    let most = limits().message;
+    most.admit(usize::try_from(about.len()).unwrap_or(usize::MAX), file.display())?;
+    let mut bytes = Vec::new();
+    let opened = files::open(file).map_err(failed)?;
+    opened.take(most.most as u64).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
 }
 
 fn find(dir: &Path, tags: &[&str]) -> Result<MetaGraph> {

@@ -18,8 +18,10 @@ pub(crate) struct PredictRequest {
 }
 
 impl PredictRequest {
-    pub fn decode(body: impl IntoIterator<Item = Bytes>) -> Result<PredictRequest> {
-        let mut reader = MessageReader::new(body);
+    /// The fields that lead to its tensors.
+    pub const TENSORS: &[u32] = &[2, 2];
+
+    pub fn decode(mut reader: MessageReader) -> Result<PredictRequest> {
         let (mut spec, mut inputs, mut outputs) = (None, Vec::new(), Vec::new());
         while let Some(key) = reader.key()? {
             match key.field {
@@ -34,19 +36,19 @@ impl PredictRequest {
 }
 
 /// The outputs of a signature.
-pub(crate) struct PredictResponse<'a> {
-    pub name: &'a str,
+pub(crate) struct PredictResponse {
+    pub name: String,
     pub version: i64,
-    pub signature: &'a str,
+    pub signature: String,
     pub outputs: Vec<(String, Tensor)>,
 }
 
-impl PredictResponse<'_> {
+impl PredictResponse {
     pub fn encode(&self) -> Result<Chunks> {
         let output =
             |(name, value): &(String, Tensor)| Ok((name.clone(), write(typed_proto(value)?)));
         let outputs = self.outputs.iter().map(output).collect::<Result<_>>()?;
-        let model_spec = Some(spec_to_proto(self.name, self.version, self.signature));
+        let model_spec = Some(spec_to_proto(&self.name, self.version, &self.signature));
         Ok(write(pb::PredictResponse { outputs, model_spec }).into())
     }
 }

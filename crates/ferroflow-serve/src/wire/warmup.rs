@@ -19,7 +19,7 @@ pub(crate) fn warmup_request(record: Bytes) -> Result<WarmupRequest> {
     let log: pb::PredictionLog = read(record)?;
     Ok(match log.log_type {
         Some(LogType::PredictLog(log)) => {
-            WarmupRequest::Predict(PredictRequest::decode([log.request])?)
+            WarmupRequest::Predict(PredictRequest::decode(log.request.into())?)
         }
         Some(LogType::ClassifyLog(log)) => {
             WarmupRequest::Classify(ClassifyRequest::decode(log.request)?)

@@ -474,3 +474,34 @@ async fn the_page_may_only_use_its_own_files() {
     assert_eq!((status, models), (200, value!({"models": ["half"]})));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_model_does_not_hold_up_another() {
+    let fifo = |path: std::path::PathBuf| {
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let folder = Folder::new();
+    export_half_plus(2.0, &folder.join("half/1"));
+    // Restoring its variables never ends.
+    export_half_plus(2.0, &folder.join("stuck/1"));
+    fifo(folder.join("stuck/1/variables/variables.index"));
+    // Its graph is no file.
+    export_half_plus(2.0, &folder.join("pipe/1"));
+    fifo(folder.join("pipe/1/saved_model.pb"));
+    let loading = ModelsOptions { load_timeout: Duration::from_secs(5), ..quick() };
+    let source = |name: &str| ModelSource::new(name, folder.join(name));
+    let server = Running::start(vec![source("half")], loading).await;
+    let models = server.models.clone();
+    let all = ["half", "pipe", "stuck"].map(source);
+    let setting = tokio::spawn(async move { models.set(all.into()).await });
+    until("the stuck model", async || server.models.names().len() == 3).await;
+    export_half_plus(3.0, &folder.join("half/2"));
+    let grpc = channel(server.grpc);
+    let half = async || predict(&grpc, of("half"), &[("x", floats(&[2.0]))], &[]).await;
+    until("the new version", async || half().await.is_ok_and(|(version, _)| version == 2)).await;
+    assert!(!setting.is_finished(), "the stuck model is still loading");
+    let e = setting.await.unwrap().unwrap_err();
+    assert!(e.message().contains("--load-timeout") || e.message().contains("regular file"), "{e}");
+    server.stop().await;
+}

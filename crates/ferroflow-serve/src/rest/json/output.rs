@@ -6,7 +6,9 @@ use crate::inference::Classes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use ferroflow_core::{DType, Element, Result, Tensor, bail, bf16, ensure, f16};
+use ferroflow_core::{
+    DType, Element, Reservation, Result, Tensor, bail, bf16, ensure, f16, limits,
+};
 use std::fmt::Write;
 
 /// Outputs whose names end like this are always written as base64.
@@ -14,6 +16,9 @@ const BYTES_SUFFIX: &str = "_bytes";
 
 /// The answer to a predict request.
 pub(crate) fn write_outputs(outputs: &[(String, Tensor)], format: Format) -> Result<Bytes> {
+    let bytes = outputs.iter().map(|(_, tensor)| text_bytes(tensor)).fold(0, usize::saturating_add);
+    limits().message.admit(bytes, "the answer")?;
+    let _memory = Reservation::new(bytes)?;
     let mut out = String::new();
     match format {
         Format::Column => {
@@ -39,6 +44,16 @@ pub(crate) fn write_outputs(outputs: &[(String, Tensor)], format: Format) -> Res
     }
     out.push_str("\n}\n");
     Ok(out.into())
+}
+
+/// About the bytes of a tensor as text. A list without elements is written too, so that a dimension
+/// of zero does not make it short.
+fn text_bytes(tensor: &Tensor) -> usize {
+    const NUMBER: usize = 8;
+    let dims = tensor.shape().dims().iter();
+    let lists = dims.fold(1usize, |product, &dim| product.saturating_mul(dim.max(1)));
+    let texts = tensor.strings().unwrap_or_default().iter().map(|text| text.len() / 3 * 4);
+    lists.saturating_mul(NUMBER).saturating_add(texts.sum())
 }
 
 fn write_rows(out: &mut String, outputs: &[(String, Tensor)]) -> Result<()> {
@@ -228,6 +243,15 @@ mod tests {
 
     fn compact(bytes: &Bytes) -> String {
         String::from_utf8(bytes.to_vec()).unwrap().replace(['\n', ' '], "")
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_refused_before_it_is_written() {
+        let zeros = Tensor::zeros(DType::Float, [1usize << 40, 0]).unwrap();
+        for format in [Format::Row, Format::Column] {
+            let e = write_outputs(&[("y".to_string(), zeros.clone())], format).unwrap_err();
+            assert_eq!(e.code(), ferroflow_core::Code::ResourceExhausted, "{e}");
+        }
     }
 
     #[test]
