@@ -59,17 +59,17 @@ pub fn watch_signals(events: Sender<JobEvent>) -> Result<()> {
         |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(problem)?;
+    // Before any process starts: a signal that comes now must not kill the launcher alone.
+    let entered = runtime.enter();
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut term = signal(SignalKind::terminate()).map_err(problem)?;
+    let mut int = signal(SignalKind::interrupt()).map_err(problem)?;
     let watches_terminal = !ignores(Signal::HUP);
+    let hangup = watches_terminal.then(|| signal(SignalKind::hangup()));
+    let mut hangup = hangup.transpose().map_err(problem)?;
+    drop(entered);
     let work = move || {
         runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
-            let Ok(mut term) = signal(SignalKind::terminate()) else { return };
-            let Ok(mut int) = signal(SignalKind::interrupt()) else { return };
-            let mut hangup = match watches_terminal.then(|| signal(SignalKind::hangup())) {
-                Some(Err(_)) => return,
-                Some(Ok(hangup)) => Some(hangup),
-                None => None,
-            };
             let mut hung_up = async || match &mut hangup {
                 Some(hangup) => hangup.recv().await,
                 None => std::future::pending().await,
