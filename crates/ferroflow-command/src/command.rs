@@ -30,7 +30,7 @@ mod top;
 mod train;
 mod units;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -98,22 +98,30 @@ fn normalized(words: Vec<OsString>) -> Vec<OsString> {
 
 fn parsed(words: Vec<OsString>) -> Cli {
     let words = normalized(words);
-    let is_run = words.get(1).is_some_and(|w| w == "run");
-    let words = if is_run { without_horovod(words) } else { words };
-    Cli::try_parse_from(words).unwrap_or_else(|e| if is_run { run::explained(e) } else { e }.exit())
+    // The commands that describe a job as other launchers do.
+    let launchers: [&[&str]; 2] = [&["run"], &["k8s", "render"]];
+    let is_at = |names: &&&[&str]| names.iter().zip(words.iter().skip(1)).all(|(a, b)| *a == b);
+    let called = launchers.iter().filter(|names| words.len() > names.len()).find(is_at);
+    match called.copied() {
+        Some(names) => Cli::parse_from(without_horovod(words, names)),
+        None => Cli::parse_from(words),
+    }
 }
 
-/// Replaces horovodrun's flags, and names those that have no meaning here.
-fn without_horovod(words: Vec<OsString>) -> Vec<OsString> {
-    match run::horovod::translated(words) {
+/// Replaces the flags of horovodrun and mpirun, and names those that have no meaning here.
+fn without_horovod(words: Vec<OsString>, names: &[&str]) -> Vec<OsString> {
+    let cli = Cli::command();
+    let command = names.iter().fold(&cli, |at, name| at.find_subcommand(name).unwrap_or(at));
+    let name = names.join(" ");
+    match run::horovod::translated(words, 1 + names.len(), command) {
         Ok((words, ignored)) => {
             if !ignored.is_empty() {
-                eprintln!("ferroflow run: ignored: {}", ignored.join(", "));
+                eprintln!("ferroflow {name}: ignored: {}", ignored.join(", "));
             }
             words
         }
         Err(e) => {
-            eprintln!("ferroflow run: {}", e.message());
+            eprintln!("ferroflow {name}: {}", e.message());
             std::process::exit(2)
         }
     }

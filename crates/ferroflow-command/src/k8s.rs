@@ -34,6 +34,9 @@ enum Verb {
 /// Secret, and restart when they fail. The output goes to standard output, for `kubectl apply -f
 /// -`.
 ///
+/// With --http PORT, every pod has its metrics and health at that port, readable by all pods of the
+/// cluster, with the annotations by which Prometheus finds them.
+///
 /// With --as trainer: a ClusterTrainingRuntime of Kubeflow Trainer, and a TrainJob that uses it.
 /// With --as helm: a Helm chart in the folder --out. Its values set image, number of pods and
 /// restarts.
@@ -175,13 +178,15 @@ mod tests {
         assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
     }
 
-    const JOBS: [&str; 6] = [
+    const JOBS: [&str; 8] = [
         "-n 4 -- train --fast",
         "-n 2 --insecure -x A=b --cpu 2 --memory 4Gi --gpus 1 -- train",
         "-n 2 --secret mine --checkpoints claim --port 5000 --max-restarts 3 -- train",
         "--ps 2 --workers 3 -- train",
         "--ps 1 --workers 2 --chief --evaluator --checkpoints claim -- train",
         "--ps 1 --workers 1 --serve none --secret mine -- train",
+        "--ps 1 --workers 2 --http 9100 -- train",
+        "-n 2 --http 9100 --transport tcp -- train",
     ];
 
     #[test]
@@ -209,6 +214,27 @@ mod tests {
         assert!(container(1)["env"].to_string().contains("-driver-0-0."), "{}", container(1));
         assert_eq!(jobs[1]["template"]["spec"]["backoffLimit"], 100);
         assert_eq!(documents[1]["spec"]["successPolicy"]["targetReplicatedJobs"][0], "rank");
+    }
+
+    #[test]
+    fn metrics_have_a_port_and_annotations() {
+        let job = job("-n 2 --min-np 1 --http 9100 --transport tcp -- train").unwrap();
+        let documents = manifests::jobset(&job).unwrap();
+        documents.iter().for_each(check);
+        let jobs = &documents[1]["spec"]["replicatedJobs"];
+        let pod = |i: usize| &jobs[i]["template"]["spec"]["template"];
+        assert!(pod(0)["metadata"].is_null(), "a driver has no metrics");
+        assert_eq!(pod(1)["metadata"]["annotations"]["prometheus.io/port"], "9100");
+        let rank = &pod(1)["spec"]["containers"][0];
+        assert_eq!(rank["readinessProbe"]["httpGet"]["port"], "http");
+        let env = rank["env"].to_string();
+        for variable in [
+            r#"{"name":"FERROFLOW_HTTP","value":"0.0.0.0:9100"}"#,
+            r#"{"name":"FERROFLOW_HTTP_OPEN","value":"1"}"#,
+            r#"{"name":"FERROFLOW_TRANSPORT","value":"tcp"}"#,
+        ] {
+            assert!(env.contains(variable), "{env}");
+        }
     }
 
     #[test]
@@ -266,6 +292,10 @@ mod tests {
             ("-n 2 --host-discovery-script x -- train", "--host-discovery-script"),
             ("-n 2 --servers 1 -- train", "--servers"),
             ("--workers 2 --serve all -- train", "--serve all"),
+            ("--workers 2 --client tensorflow -- train", "--client"),
+            ("-n 2 --dashboard -- train", "--dashboard"),
+            ("-n 2 --max-failures 9 -- train", "--max-failures"),
+            ("-n 2 --transport pigeon -- train", "pigeon"),
             ("--name A_b -n 2 -- train", "--name"),
         ] {
             let e = job(words).map(|_| ()).unwrap_err();

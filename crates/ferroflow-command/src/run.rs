@@ -57,6 +57,9 @@ use secrets::JobSecrets;
 /// too, the parameter servers run on this host and are restarted when they die. A line `ps COUNT`
 /// of the host discovery script changes their number while the job runs.
 ///
+/// Flags of mpirun and horovodrun are understood, or named as ignored. The `--` before the program
+/// may be left out.
+///
 /// The launcher forwards each output line with the name of its process in front. Processes get no
 /// standard input. The first process that fails ends the job; the launcher reports it and exits
 /// with its code.
@@ -138,8 +141,9 @@ pub struct Args {
     #[arg(long, value_name = "PROG", requires = "np", conflicts_with_all = ["hosts", "servers"])]
     host_discovery_script: Option<String>,
     /// Failures of processes on one host after which an elastic job stops using that host
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    max_failures: usize,
+    /// [default: 3]
+    #[arg(long, value_name = "N")]
+    max_failures: Option<usize>,
     /// Seconds that an elastic job waits for more processes when it has fewer than --min-np
     #[arg(long, value_name = "S", default_value_t = 60)]
     elastic_timeout: u64,
@@ -184,6 +188,9 @@ pub struct JobShape {
     pub program: Vec<String>,
     /// Seconds that an elastic job waits for processes.
     pub elastic_timeout: u64,
+    /// The port of health and metrics. It is the same for all processes, which have addresses of
+    /// their own.
+    pub http: Option<u16>,
 }
 
 /// The processes of a job.
@@ -213,6 +220,9 @@ impl Args {
             ("--servers", self.servers.is_some()),
             ("--host-discovery-script", self.host_discovery_script.is_some()),
             ("--serve all", self.serve == Serve::All),
+            ("--client", self.client != Client::Auto),
+            ("--dashboard", self.dashboard.is_some()),
+            ("--max-failures", self.max_failures.is_some()),
         ];
         if let Some((flag, _)) = absent.iter().find(|(_, given)| *given) {
             return Err(invalid(format!("{flag} has no meaning here: leave it out")));
@@ -237,10 +247,14 @@ impl Args {
             },
             _ => return Err(invalid("give -np N or --workers W, at least 1".into())),
         };
+        let mut env = environment::passed_on(&self.pass_on)?;
+        env.extend(self.chosen_transport()?);
+        let http = self.http.as_deref().map(HttpPorts::parse).transpose()?;
         Ok(JobShape {
             tasks,
             serves_ps: self.serve == Serve::Ps,
-            env: environment::passed_on(&self.pass_on)?,
+            env,
+            http: http.map(|ports| ports.first()),
             port: self.port,
             insecure: self.insecure,
             program: self.program.clone(),
@@ -283,23 +297,16 @@ impl Args {
         Ok(())
     }
 
+    /// The variable of --transport.
+    fn chosen_transport(&self) -> Result<Option<(String, String)>> {
+        let Some(links) = &self.transport else { return Ok(None) };
+        TransportChoice::from_name(links)?;
+        Ok(Some(("FERROFLOW_TRANSPORT".into(), links.clone())))
+    }
+
     fn is_elastic(&self) -> bool {
         self.min_np.or(self.max_np).is_some() || self.host_discovery_script.is_some()
     }
-}
-
-/// Adds a hint about `--` to clap's error if clap took the program for an argument.
-pub fn explained(mut e: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let word = match e.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
-        _ => return e,
-    };
-    if e.kind() == ErrorKind::UnknownArgument {
-        let tip = format!("put the program and its arguments after '--': -- {word} …");
-        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-    e
 }
 
 pub fn run(args: Args) -> Result<()> {
@@ -501,7 +508,7 @@ pub mod tests {
             min_np: None,
             max_np: None,
             host_discovery_script: None,
-            max_failures: 3,
+            max_failures: None,
             elastic_timeout: 60,
             insecure: false,
             dashboard: None,

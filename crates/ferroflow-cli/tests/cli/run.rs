@@ -128,8 +128,9 @@ fn jobs_that_cannot_use_servers_are_refused() {
 #[test]
 fn a_mistake_on_the_command_line_is_answered_with_a_correction() {
     for (line, says) in [
-        ("run -np 2 sh", "put the program and its arguments after '--': -- sh"),
-        ("run -np 2 sh -c ls", "put the program and its arguments after '--': -- sh"),
+        ("run -np 2 --wdir /tmp sh", "--wdir has no meaning here: change to that folder"),
+        ("run -np 2 --hostfile none sh", "cannot read the host file none"),
+        ("run --nonsense 2 sh", "unexpected argument '--nonsense'"),
         ("run -np 0 -- true", "-np must be at least 1"),
         ("run -n 2 -H a:1 -- true", "2 processes for 1 slot: add slots, such as -H a:2"),
         ("run -np 1 --servers 2 --server-hosts a -- true", "such as --server-hosts a:2"),
@@ -176,6 +177,11 @@ fn ranks_get_their_numbers_and_their_output_is_labelled() {
     assert_eq!(lines, ["[0] rank 0 of 2", "[1] rank 1 of 2"]);
     let errors = text(&out.stderr);
     assert!(errors.contains("[0] oh dear\n") && errors.contains("[1] oh dear\n"), "{errors}");
+    // As under mpirun: its flags, and no dashes before the program.
+    let out = run(&["-np", "2", "-bind-to", "none", "--mca", "btl", "tcp", "sh", "-c", script]);
+    assert_eq!(text(&out.stdout).lines().count(), 2, "{}", text(&out.stderr));
+    let ignored = "ferroflow run: ignored: -bind-to, --mca btl\n";
+    assert!(text(&out.stderr).contains(ignored), "{}", text(&out.stderr));
 }
 
 #[test]

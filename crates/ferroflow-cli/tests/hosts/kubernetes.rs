@@ -201,9 +201,10 @@ impl Pod {
         self.process.end();
     }
 
-    fn probe(&self, cluster: &Cluster, role: &str, path: &str) -> bool {
+    /// Whether the first pod of a role answers with success.
+    fn probe(&self, cluster: &Cluster, role: &str, port: u16, path: &str) -> bool {
         let script = format!(
-            "exec 3<>/dev/tcp/127.0.0.1/8080; printf 'GET {path} HTTP/1.0\\r\\n\\r\\n' >&3; head -1 <&3"
+            "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\n\\r\\n' >&3; head -1 <&3"
         );
         let namespace = cluster.namespace(role, 0);
         let mut probe = Command::new("ip");
@@ -216,14 +217,18 @@ impl Pod {
 pub fn a_cluster_goes_on_when_any_of_its_pods_is_replaced() {
     let program = ["--", "ferroflow", "train", "linear", "--async", "--steps", "4000"];
     let save = ["--save-steps", "100", "--out", "/checkpoints/linear"];
-    let flags = [&["--ps", "1", "--workers", "2"], &program[..], &save].concat();
+    let shape = ["--ps", "1", "--workers", "2", "--http", "9100"];
+    let flags = [&shape[..], &program, &save].concat();
     let mut cluster = Cluster::apply("linear", &flags);
     assert_eq!(cluster.jobset["spec"]["successPolicy"]["targetReplicatedJobs"][0], "worker");
     let ps = cluster.start("ps", 0);
     ps.lines.wait_for("ready grpcs://");
-    assert!(ps.probe(&cluster, "ps", "/healthz") && ps.probe(&cluster, "ps", "/readyz"));
+    let answers = |port, path| ps.probe(&cluster, "ps", port, path);
+    assert!(answers(8080, "/healthz") && answers(8080, "/readyz") && answers(9100, "/metrics"));
     let (mut chief, mut other) = (cluster.start("worker", 0), cluster.start("worker", 1));
     let step = chief.trains_beyond(200);
+    let answers = |path| chief.probe(&cluster, "worker", 9100, path);
+    assert!(answers("/readyz") && answers("/metrics") && !answers("/api/task"));
     // A worker: the others go on, and its successor takes part.
     other.kill();
     let step = chief.trains_beyond(step + 20);

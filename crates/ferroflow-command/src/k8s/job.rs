@@ -28,6 +28,8 @@ pub struct KubernetesJob {
     pub memory: Option<String>,
     pub gpus: Option<u32>,
     pub is_insecure: bool,
+    /// The port of health and metrics of every task and rank.
+    pub http: Option<u16>,
     pub roles: Vec<PodRole>,
     /// Variables that the user gave.
     pub env: Vec<(String, String)>,
@@ -54,6 +56,8 @@ pub struct PodRole {
     pub has_health: bool,
     /// Whether it runs the user's program.
     pub runs_program: bool,
+    /// Whether it is a task or a rank, which has metrics.
+    pub has_metrics: bool,
 }
 
 impl KubernetesJob {
@@ -85,6 +89,7 @@ impl KubernetesJob {
             memory: args.memory.clone(),
             gpus: args.gpus,
             is_insecure: shape.insecure,
+            http: shape.http,
             roles,
             env: shape.env,
         })
@@ -129,6 +134,7 @@ fn ranks(shape: &JobShape, n: usize) -> PodRole {
         restarts_alone: false,
         has_health: false,
         runs_program: true,
+        has_metrics: true,
     }
 }
 
@@ -155,6 +161,7 @@ fn elastic(shape: &JobShape, np: usize, min: usize, max: usize) -> Vec<PodRole> 
         restarts_alone: true,
         has_health: false,
         runs_program: false,
+        has_metrics: false,
     };
     let address = format!("{}:{port}", host("driver", 0));
     let pod = json!({"fieldRef": {"fieldPath": "metadata.name"}});
@@ -207,6 +214,7 @@ fn tasks(shape: &JobShape) -> Result<Vec<PodRole>> {
             restarts_alone: true,
             has_health: is_server,
             runs_program: !is_server,
+            has_metrics: true,
         }
     };
     Ok(present.map(role).collect())

@@ -33,6 +33,16 @@ pub fn replicated_job(job: &KubernetesJob, role: &PodRole, labels: Value) -> Val
         // A server needs no rights on the cluster.
         pod["automountServiceAccountToken"] = json!(false);
     }
+    let mut template = json!({"spec": pod});
+    if let Some(port) = metrics_port(job, role) {
+        // By these, a Prometheus with the usual configuration of Kubernetes finds the pods.
+        let annotations = json!({
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": port.to_string(),
+            "prometheus.io/path": "/metrics",
+        });
+        template["metadata"] = json!({"annotations": annotations});
+    }
     let mut one = json!({
         "name": role.name,
         "replicas": 1,
@@ -42,7 +52,7 @@ pub fn replicated_job(job: &KubernetesJob, role: &PodRole, labels: Value) -> Val
                 "completions": role.count,
                 "parallelism": role.count,
                 "backoffLimit": retries,
-                "template": {"spec": pod},
+                "template": template,
             },
         },
     });
@@ -52,13 +62,25 @@ pub fn replicated_job(job: &KubernetesJob, role: &PodRole, labels: Value) -> Val
     one
 }
 
+/// The port at which the pods of a role have metrics, if there is one.
+fn metrics_port(job: &KubernetesJob, role: &PodRole) -> Option<u16> {
+    job.http.filter(|_| role.has_metrics)
+}
+
 fn container(job: &KubernetesJob, role: &PodRole) -> Value {
+    let mut ports = vec![json!({"name": "ferroflow", "containerPort": role.port})];
+    if role.has_health {
+        ports.push(json!({"name": "health", "containerPort": HEALTH_PORT}));
+    }
+    if let Some(port) = metrics_port(job, role) {
+        ports.push(json!({"name": "http", "containerPort": port}));
+    }
     let mut container = json!({
         "name": role.name,
         "image": job.image,
         "command": role.command,
         "env": variables(job, role),
-        "ports": [{"name": "ferroflow", "containerPort": role.port}],
+        "ports": ports,
         "securityContext": {
             "allowPrivilegeEscalation": false,
             "readOnlyRootFilesystem": true,
@@ -69,17 +91,20 @@ fn container(job: &KubernetesJob, role: &PodRole) -> Value {
     if let Some(resources) = resources(job, role) {
         container["resources"] = resources;
     }
+    let ready =
+        |port: &str| json!({"httpGet": {"path": "/readyz", "port": port}, "periodSeconds": 5});
     if role.has_health {
-        if let Some(ports) = container["ports"].as_array_mut() {
-            ports.push(json!({"name": "health", "containerPort": HEALTH_PORT}));
-        }
-        let http = |path: &str| json!({"path": path, "port": "health"});
         // Two minutes to start, then half a minute of silence before a restart.
         container["startupProbe"] =
             json!({"grpc": {"port": HEALTH_PORT}, "periodSeconds": 2, "failureThreshold": 60});
-        container["readinessProbe"] = json!({"httpGet": http("/readyz"), "periodSeconds": 5});
+        container["readinessProbe"] = ready("health");
+        let alive = json!({"path": "/healthz", "port": "health"});
         container["livenessProbe"] =
-            json!({"httpGet": http("/healthz"), "periodSeconds": 10, "failureThreshold": 3});
+            json!({"httpGet": alive, "periodSeconds": 10, "failureThreshold": 3});
+    } else if metrics_port(job, role).is_some() {
+        // Ready once the program has a server or is a rank. Not a probe of life: only the program
+        // knows when that is, and the job notices a process that has died.
+        container["readinessProbe"] = ready("http");
     }
     container
 }
@@ -102,6 +127,10 @@ fn variables(job: &KubernetesJob, role: &PodRole) -> Vec<Value> {
     if role.has_health {
         let address = format!("0.0.0.0:{HEALTH_PORT}");
         all.push(json!({"name": "FERROFLOW_HEALTH", "value": address}));
+    }
+    if let Some(port) = metrics_port(job, role) {
+        all.push(json!({"name": "FERROFLOW_HTTP", "value": format!("0.0.0.0:{port}")}));
+        all.push(json!({"name": "FERROFLOW_HTTP_OPEN", "value": "1"}));
     }
     all.extend(job.env.iter().map(|(name, value)| json!({"name": name, "value": value})));
     all

@@ -20,6 +20,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+/// Failures after which a host gets no more processes, unless the user says otherwise.
+const MOST_FAILURES: usize = 3;
+
 /// The settings of an elastic job.
 pub struct ElasticPlan {
     pub np: usize,
@@ -71,7 +74,7 @@ impl ElasticPlan {
             max,
             hosts,
             script: args.host_discovery_script.clone(),
-            failures: args.max_failures.max(1),
+            failures: args.max_failures.unwrap_or(MOST_FAILURES).max(1),
             timeout: Duration::from_secs(args.elastic_timeout),
             program: program.clone(),
             args: rest.to_vec(),

@@ -20,6 +20,11 @@ impl HttpPorts {
         Ok(HttpPorts { host: host.to_string(), first })
     }
 
+    /// The port of the first process.
+    pub fn first(&self) -> u16 {
+        self.first
+    }
+
     /// The environment variable of process `index`. A port beyond the last is refused there.
     pub fn of(&self, index: usize) -> (String, String) {
         let port = usize::from(self.first) + index;
