@@ -95,7 +95,8 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
                 // A task without a link uses gRPC.
                 let most = limits().connections.most.min(descriptors() / 2);
                 if matches!(greeted.protocol, Protocol::Link(_)) && connections.len() >= most {
-                    tracing::warn!(peer = greeted.caller.address, "too many links; refused one");
+                    let peer = greeted.caller.address;
+                    tracing::warn!(target: AUDIT, peer, "refused a link: there are too many");
                     continue;
                 }
                 connections.spawn(serve(greeted));
@@ -234,7 +235,7 @@ async fn greet(
             // A peer that closes the connection at once, such as a port scan, is not worth a line.
             if error.kind() != io::ErrorKind::UnexpectedEof {
                 metrics.refused_connection();
-                tracing::warn!(peer, "refused a connection: {error}");
+                tracing::warn!(target: AUDIT, peer, "refused a connection: {error}");
             }
             None
         }

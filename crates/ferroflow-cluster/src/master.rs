@@ -271,8 +271,7 @@ impl Master {
 
     pub async fn close_session(&self, handle: &str, caller: &Arc<PeerIdentity>) -> Result<()> {
         let session = self.take_session(handle, caller)?;
-        let number = session.open.number;
-        tracing::info!(target: AUDIT, session = number, identity = %caller, "session closed");
+        session.note_end("closed");
         session.close().await;
         Ok(())
     }
@@ -303,6 +302,7 @@ impl Master {
             .extract_if(|_, session| owners.may(&session.owner, caller))
             .map(|(_, session)| session)
             .collect();
+        sessions.iter().for_each(|session| session.note_end("closed by a reset"));
         let others = peers[1..].iter().map(|peer| peer.clean_up_all(containers, caller));
         let cleared = join_all(others).await;
         join_all(sessions.iter().map(|session| session.close())).await;
@@ -345,6 +345,7 @@ impl Master {
     /// Ends all sessions, before the process does.
     pub async fn drain(&self) {
         let sessions = std::mem::take(&mut *self.sessions.write());
+        sessions.values().for_each(|session| session.note_end("ended: the server stops"));
         join_all(sessions.values().map(|session| session.end(leaving()))).await;
     }
 
@@ -382,6 +383,7 @@ impl Master {
                 session = session.open.number,
                 "ending a session that was idle for {idle:?}"
             );
+            session.note_end("ended: it was idle");
             session.end(err!(Aborted, "session {handle} was idle for {idle:?} (--session-idle)"))
         }))
         .await;

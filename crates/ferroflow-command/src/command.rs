@@ -17,7 +17,7 @@ mod inspect;
 mod k8s;
 mod launch;
 mod limit_flags;
-mod logging;
+pub mod logging;
 mod place;
 mod plan;
 mod proxy;
@@ -133,7 +133,22 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     if let Some(program) = program {
         let _ = PROGRAM.set(program);
     }
-    let result = match parsed(words).verb {
+    let verb = parsed(words).verb;
+    // Servers always have a log.
+    let is_quiet = matches!(verb, Verb::Run(_) | Verb::Train(_) | Verb::Bench(_) | Verb::Exec(_));
+    let asked = if is_quiet { logging::log_if_asked() } else { Ok(()) };
+    let result = asked.and_then(|()| call(verb));
+    match result {
+        Ok(()) => 0,
+        Err(e) => {
+            eprintln!("ferroflow: {}", e.message());
+            1
+        }
+    }
+}
+
+fn call(verb: Verb) -> ferroflow::Result<()> {
+    match verb {
         Verb::Devices(args) => devices::run(args),
         Verb::Doctor(args) => doctor::run(*args),
         Verb::Inspect(args) => inspect::run(args),
@@ -156,12 +171,5 @@ pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         Verb::Bench(args) => bench::run(args),
         Verb::Ports(args) => run::ports::run(args),
         Verb::Guard(args) => launch::guard::run(args),
-    };
-    match result {
-        Ok(()) => 0,
-        Err(e) => {
-            eprintln!("ferroflow: {}", e.message());
-            1
-        }
     }
 }

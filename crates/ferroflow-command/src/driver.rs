@@ -1,11 +1,13 @@
 //! `ferroflow driver`: assigns the ranks of an elastic job whose processes another system starts.
 
 use crate::credentials::CredentialArgs;
+use crate::logging::{LogFormat, log_to_stderr};
 use crate::run::elastic_bounds;
 use crate::say::say;
 use ferroflow::cluster::{Trust, stop_signal};
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
+use ferroflow_metrics::TaskMetrics;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -45,6 +47,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
+    log_to_stderr(LogFormat::from_env()?, &TaskMetrics::new("driver", 0));
     let (min, max) = elastic_bounds(args.np, args.min_np, args.max_np)?;
     let options = DriverOptions {
         min,

@@ -5,7 +5,7 @@ use ferroflow_metrics::TaskMetrics;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -27,6 +27,14 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
+    /// What is logged unless the user says otherwise.
+    pub fn default_filter(self) -> &'static str {
+        match self {
+            LogFormat::Text => "info,audit=warn",
+            LogFormat::Json => "info",
+        }
+    }
+
     /// The format that `FERROFLOW_LOG_FORMAT` names.
     pub fn from_env() -> Result<LogFormat> {
         match std::env::var("FERROFLOW_LOG_FORMAT").unwrap_or_default().as_str() {
@@ -40,37 +48,62 @@ impl LogFormat {
     }
 }
 
+/// The task that this process is, as soon as that is known.
+static TASK: LoggedTask = OnceLock::new();
+
+type LoggedTask = OnceLock<Arc<TaskMetrics>>;
+
 /// Logs to standard error, as `FERROFLOW_LOG` says, and keeps the last lines for the dashboard.
 pub fn log_to_stderr(format: LogFormat, metrics: &Arc<TaskMetrics>) {
-    let default = match format {
-        LogFormat::Text => "info,audit=warn",
-        LogFormat::Json => "info",
-    };
+    log_is_of(metrics);
+    start(format, format.default_filter());
+}
+
+/// Logs as [`log_to_stderr`] does if the environment asks for a log. For programs whose standard
+/// error is otherwise their own.
+pub fn log_if_asked() -> Result<()> {
+    let is_set = |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty());
+    if is_set("FERROFLOW_LOG") || is_set("FERROFLOW_LOG_FORMAT") {
+        let format = LogFormat::from_env()?;
+        start(format, format.default_filter());
+    }
+    Ok(())
+}
+
+/// The log is that of this task. The first call counts.
+pub fn log_is_of(metrics: &Arc<TaskMetrics>) {
+    let _ = TASK.set(metrics.clone());
+}
+
+/// Starts the log, with this filter if `FERROFLOW_LOG` has none. A program that embeds this library
+/// may have a log already, which then stays.
+pub fn start(format: LogFormat, default: &str) {
     let filter =
         EnvFilter::try_from_env("FERROFLOW_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let place = metrics.place();
     let shown = match format {
         LogFormat::Json => tracing_subscriber::fmt::layer()
             .with_writer(io::stderr)
-            .event_format(JsonLines { job: place.0, task: place.1 })
+            .event_format(JsonLines(&TASK))
             .boxed(),
         LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_writer(io::stderr)
             .with_ansi(io::stderr().is_terminal())
             .boxed(),
     };
-    let kept = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Kept(metrics.clone()));
-    tracing_subscriber::registry().with(filter).with(shown).with(kept).init();
+    let kept = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Kept(&TASK));
+    let _ = tracing_subscriber::registry().with(filter).with(shown).with(kept).try_init();
 }
 
 /// Writes lines to the metrics of the process.
 #[derive(Clone)]
-struct Kept(Arc<TaskMetrics>);
+struct Kept(&'static LoggedTask);
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // The formatter writes each line at once.
-        self.0.log_line(String::from_utf8_lossy(bytes).trim_end());
+        if let Some(metrics) = self.0.get() {
+            metrics.log_line(String::from_utf8_lossy(bytes).trim_end());
+        }
         Ok(bytes.len())
     }
 
@@ -88,10 +121,7 @@ impl<'a> MakeWriter<'a> for Kept {
 }
 
 /// One object per line, with the task of the process.
-struct JsonLines {
-    job: String,
-    task: u32,
-}
+struct JsonLines(&'static LoggedTask);
 
 impl<S, N> FormatEvent<S, N> for JsonLines
 where
@@ -111,11 +141,19 @@ where
         line.insert("time".into(), time.into());
         line.insert("level".into(), about.level().as_str().to_ascii_lowercase().into());
         line.insert("target".into(), about.target().into());
-        line.insert("job".into(), self.job.as_str().into());
-        line.insert("task".into(), self.task.into());
+        if let Some((job, task)) = self.0.get().map(|metrics| metrics.place()).or_else(rank) {
+            line.insert("job".into(), job.into());
+            line.insert("task".into(), task.into());
+        }
         event.record(&mut Fields(&mut line));
         writeln!(writer, "{}", Value::Object(line))
     }
+}
+
+/// The rank of this process, before the ranks have met.
+fn rank() -> Option<(String, u32)> {
+    let rank = std::env::var("FERROFLOW_RANK").ok()?;
+    Some(("rank".into(), rank.parse().ok()?))
 }
 
 /// Collects the fields of an event.
@@ -167,11 +205,13 @@ mod tests {
 
     #[test]
     fn a_line_is_an_object_with_job_task_step_and_session() {
+        static OWN: LoggedTask = OnceLock::new();
+        OWN.set(TaskMetrics::new("ps", 3)).unwrap();
         let memory = Memory::default();
         let to = memory.clone();
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(move || to.clone())
-            .event_format(JsonLines { job: "ps".into(), task: 3 });
+            .event_format(JsonLines(&OWN));
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, || {
             tracing::warn!(step = 7, session = 2u64, peer = "\"a\"\n", "lost");

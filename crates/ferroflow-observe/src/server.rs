@@ -183,6 +183,9 @@ impl HttpServer {
     }
 }
 
+/// The target of log lines that say who has connected and who was refused.
+const AUDIT: &str = "audit";
+
 struct Shared {
     service: Arc<dyn HttpService>,
     trust: Trust,
@@ -201,16 +204,19 @@ async fn serve_one(
         Ok(Ok(admitted)) => admitted,
         Ok(Err(error)) => {
             shared.service.refused();
-            return tracing::warn!(target: "audit", %peer, "refused an HTTP connection: {error}");
+            return tracing::warn!(target: AUDIT, %peer, "refused an HTTP connection: {error}");
         }
-        Err(_) => return,
+        Err(_) => {
+            shared.service.refused();
+            return tracing::info!(target: AUDIT, %peer, "refused an HTTP connection that sent nothing");
+        }
     };
     shared.service.connected();
-    tracing::debug!(target: "audit", %peer, %identity, "HTTP connection accepted");
+    tracing::info!(target: AUDIT, %peer, %identity, kind = "http", "connection accepted");
     let answering = service_fn(move |request: Request<Incoming>| {
         first_request.came();
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(&request, &shared)) }
+        async move { Ok::<_, Infallible>(answer(&request, peer, &shared)) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(DEADLINE).max_buf_size(MOST_HEAD);
@@ -219,13 +225,16 @@ async fn serve_one(
     }
 }
 
-fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<AnswerBody> {
+fn answer(request: &Request<Incoming>, peer: SocketAddr, shared: &Shared) -> Response<AnswerBody> {
     let (method, headers) = (request.method(), request.headers());
     let path = request.uri().path();
     let is_probe = matches!(path, "/healthz" | "/livez" | "/readyz");
     let refused = refusal(method, headers, &shared.names, shared.checks_host && !is_probe);
     let answer = match refused {
-        Some((status, text)) => HttpAnswer::failure(status, text),
+        Some((status, text)) => {
+            tracing::info!(target: AUDIT, %peer, path, "refused an HTTP request: {}", text.trim_end());
+            HttpAnswer::failure(status, text)
+        }
         None => {
             let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
             let query = request.uri().query().unwrap_or_default();

@@ -5,26 +5,25 @@ use crate::exit::detached;
 use crate::ops;
 use ferroflow_cluster::{ClusterSpec, ServerOptions, Trust, gpu_choice};
 use ferroflow_command::gpus::of_process;
+use ferroflow_command::logging::{self, LogFormat};
+use ferroflow_core::Result;
 use ferroflow_train::BackgroundServer;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Logs to standard error: as `FERROFLOW_LOG` says, or else as `TF_CPP_MIN_LOG_LEVEL` does. A
-/// program that embeds this package may have installed another log before.
-fn log_to_stderr() {
+/// Logs to standard error: as `FERROFLOW_LOG` says, or else as `TF_CPP_MIN_LOG_LEVEL` does.
+fn log_to_stderr(options: &ServerOptions) -> Result<()> {
+    let format = LogFormat::from_env()?;
     let level = match std::env::var("TF_CPP_MIN_LOG_LEVEL").as_deref() {
-        Ok("0") | Err(_) => "info,audit=warn",
+        Ok("0") | Err(_) => format.default_filter(),
         Ok("1") => "warn",
         Ok("2") => "error",
         Ok(_) => "off",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("FERROFLOW_LOG");
-    let log = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_env_filter(filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level)));
-    let _ = log.try_init();
+    logging::log_is_of(&options.metrics);
+    logging::start(format, level);
+    Ok(())
 }
 
 /// A running server.
@@ -48,7 +47,9 @@ impl ServerCore {
         cpus: u32,
         config: Vec<u8>,
     ) -> PyResult<ServerCore> {
-        log_to_stderr();
+        let spec = ClusterSpec::parse(cluster).map_err(|e| status(&e))?;
+        let options = ServerOptions::new(spec, job, task);
+        log_to_stderr(&options).map_err(|e| status(&e))?;
         let gpus = detached(py, || of_process(&gpu_choice(&config)?)).map_err(|e| status(&e))?;
         for jobs in cluster.split(';') {
             let Some((job, addresses)) = jobs.split_once('=') else { continue };
@@ -56,9 +57,7 @@ impl ServerCore {
                 addresses.split(',').enumerate().map(|(i, at)| format!("{i} -> {at}")).collect();
             tracing::info!("Initialize channels for job {job} -> {{{}}}", tasks.join(", "));
         }
-        let cluster = ClusterSpec::parse(cluster).map_err(|e| status(&e))?;
         let trust = Trust::from_env().map_err(|e| status(&e))?;
-        let options = ServerOptions::new(cluster, job, task);
         let options = ServerOptions { bind, cpus, gpus, trust, ..options };
         let server = py
             .detach(|| BackgroundServer::start_with(options, ops::catalog().clone()))

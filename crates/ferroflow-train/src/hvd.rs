@@ -56,6 +56,7 @@ use ferroflow_collective::{
 };
 use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
+use ferroflow_metrics::TaskMetrics;
 use observed::Observed;
 use parking_lot::RwLock;
 use process_set::Members;
@@ -308,6 +309,11 @@ impl World {
             device: RwLock::new(None),
         });
         World(Arc::new(SharedWorld::new(link, base)))
+    }
+
+    /// The metrics of this rank, once the ranks have met.
+    pub fn metrics(&self) -> Option<Arc<TaskMetrics>> {
+        self.0.link.observed.metrics()
     }
 
     /// Connects to the other ranks, for the first time or after a shutdown.

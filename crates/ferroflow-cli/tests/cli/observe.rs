@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::process::Stdio;
 
 struct Served {
-    _process: Running,
+    process: Running,
     http: String,
     target: String,
     errors: Lines,
@@ -24,13 +24,18 @@ fn serve(more: &[&str]) -> Served {
     let errors = Lines::of(process.0.stderr.take().unwrap());
     let http = out.wait_for("http http://").replace("http http://", "");
     let target = out.wait_for("ready grpc://").replace("ready ", "");
-    Served { _process: process, http, target, errors }
+    Served { process, http, target, errors }
 }
 
 fn get(address: &str, path: &str) -> String {
+    get_from(address, address, path)
+}
+
+/// As a browser asks for a page of `host`.
+fn get_from(address: &str, host: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(FOREVER)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -76,9 +81,21 @@ fn steps_sessions_and_refusals_are_counted_and_logged() {
     assert_eq!((&accepted["target"], &accepted["kind"]), (&"audit".into(), &"grpc".into()));
     assert_eq!((&accepted["job"], &accepted["task"]), (&"worker".into(), &0.into()));
     assert_eq!(line("session opened")["session"], 1);
+    let accepted = line("connection accepted");
+    assert_eq!((&accepted["target"], &accepted["kind"]), (&"audit".into(), &"http".into()));
     session.close().unwrap();
     assert_eq!(line("session closed")["session"], 1);
     assert_eq!(value(&get(&served.http, "/metrics"), "ferroflow_sessions"), 0.0);
+    assert!(get_from(&served.http, "evil.example", "/api/task").starts_with("HTTP/1.1 421 "));
+    let refused = line("refused an HTTP request");
+    assert_eq!((&refused["target"], &refused["path"]), (&"audit".into(), &"/api/task".into()));
+    assert!(refused["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{refused}");
+    // A session that its client does not close ends with the server, and that is on record.
+    let _left = GraphDefSession::connect(&served.target, &graph).unwrap();
+    assert_eq!(line("session opened")["session"], 2);
+    served.process.signal("TERM");
+    let ended = line("session ended: the server stops");
+    assert_eq!((&ended["target"], &ended["session"]), (&"audit".into(), &2.into()));
 }
 
 #[test]

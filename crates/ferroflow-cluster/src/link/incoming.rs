@@ -6,6 +6,7 @@ use super::outbox::Outbox;
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
 use crate::key::{incarnation_of, source_of};
+use crate::listen::AUDIT;
 use crate::net::{Halves, NetStream, UcxStream};
 use crate::part::{PartDone, PartOutput};
 use crate::rpc::Caller;
@@ -61,7 +62,11 @@ pub(crate) async fn serve(
         Ok(Arc::new(source))
     }) {
         Ok(source) => Ok((map_blocks(&hello, own, local.is_some()).await, source)),
-        Err(e) => Err(e),
+        Err(e) => {
+            let (peer, identity) = (&caller.address, &caller.identity);
+            tracing::warn!(target: AUDIT, peer, %identity, "refused a link: {e}");
+            Err(e)
+        }
     };
     let ucx = match (&admitted, &hello.ucx, &own.ucx) {
         (Ok(_), Some(offer), Some(port)) => accept_ucx(offer, port),

@@ -6,6 +6,7 @@ use super::graph_view;
 use super::members::Members;
 use super::slow::SlowSteps;
 use super::step::{StepPartitioner, Tasks};
+use crate::listen::AUDIT;
 use crate::messages::{CreateSessionRequest, CreateWorkerSessionRequest, DescribedCluster};
 use crate::session_use::SessionUse;
 use crate::wire::SessionConfig;
@@ -49,6 +50,12 @@ pub(crate) struct MasterSession {
 }
 
 impl MasterSession {
+    /// Writes the end of the session to the audit log.
+    pub fn note_end(&self, how: &str) {
+        let (session, identity) = (self.open.number, &self.owner);
+        tracing::info!(target: AUDIT, session, %identity, "session {how}");
+    }
+
     /// Finds the tasks, places the graph, then opens the session on each task.
     pub async fn open(
         master: &Master,

@@ -6,7 +6,7 @@ use crate::wire::{read_frame, write_frame};
 use ferroflow_core::{Error, Result, err};
 use ferroflow_identity::{SecureStream, Trust};
 use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -143,8 +143,6 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
         let _ = self.events.send(DriverEvent::Stop);
-        // Wakes the accept thread.
-        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -209,6 +207,8 @@ fn admit(greeted: Greeted, id: u64, events: &Sender<DriverEvent>) -> Option<Secu
         }
         _ => {
             let why = err!(PermissionDenied, "the process is not one of this job");
+            let peer = stream.tcp().peer_addr().ok();
+            tracing::warn!(target: "audit", ?peer, "refused a process: it is not one of this job");
             let _ = write_frame(&mut &stream, &DriverMessage::Refused(why).encode());
             None
         }

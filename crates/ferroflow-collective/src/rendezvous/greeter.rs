@@ -3,7 +3,7 @@
 
 use super::connect::Deadline;
 use crate::wire::read_frame_within;
-use ferroflow_core::{Result, err};
+use ferroflow_core::{Code, Result, err};
 use ferroflow_identity::{JobToken, SecureStream, Trust};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::collections::{HashMap, VecDeque};
@@ -25,6 +25,9 @@ fn most_greeting(size: usize) -> usize {
 /// Connections that wait until they are accepted. The kernel lowers it to what it allows. If more
 /// arrive at a time, the kernel drops them, and they try again after a second.
 const BACKLOG: i32 = 4096;
+
+/// The target of log lines that say who has connected and who was refused.
+const AUDIT: &str = "audit";
 
 /// How long a connection may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
@@ -149,12 +152,13 @@ impl<'a> Greeter<'a> {
         let host = tcp.peer_addr().ok().map(|peer| peer.ip());
         let _ = tcp.set_nodelay(true);
         let Ok(clone) = tcp.try_clone() else { return };
+        let peer = tcp.peer_addr().map_or_else(|_| "?".into(), |peer| peer.to_string());
         let is_over = Arc::new(AtomicBool::new(false));
         let (trust, token) = (self.trust.clone(), self.token.clone());
         let (to, over, changed) = (self.to.clone(), is_over.clone(), self.changed.clone());
         let work = move || {
             let greeted = greet(tcp, &trust, &token);
-            let greeted = greeted.inspect_err(|e| tracing::debug!("refused a connection: {e}"));
+            note(&peer, &greeted);
             over.store(true, Ordering::Release);
             let _ = to.send(greeted.ok());
             let _ = rustix::io::write(&*changed, &1u64.to_ne_bytes());
@@ -181,6 +185,18 @@ impl Drop for Greeter<'_> {
     fn drop(&mut self) {
         let silent = self.greeting.iter().filter(|g| !g.is_over.load(Ordering::Acquire));
         silent.for_each(|greeting| drop(greeting.tcp.shutdown(Shutdown::Both)));
+    }
+}
+
+/// Writes a connection, or its refusal, to the audit log.
+fn note(peer: &str, greeted: &Result<Greeted>) {
+    match greeted {
+        Ok(_) => tracing::info!(target: AUDIT, peer, kind = "rank", "connection accepted"),
+        // A port scan, or a process that has given up.
+        Err(e) if e.code() == Code::Unavailable => {
+            tracing::info!(target: AUDIT, peer, "refused a connection: {e}");
+        }
+        Err(e) => tracing::warn!(target: AUDIT, peer, "refused a connection: {e}"),
     }
 }
 

@@ -5,6 +5,7 @@ use super::progress::{Point, TrainProgress};
 use super::run::{Place, StopRequest, TrainOutcome, finish, train};
 use crate::dashboard::JobBoard;
 use crate::launch::Guard;
+use crate::logging::log_is_of;
 use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig, Trust};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
@@ -344,6 +345,7 @@ pub fn work(args: &Args) -> Result<()> {
     let (cluster, trust) = (ClusterSpec::parse(spec)?, Trust::from_env()?);
     let options = ServerOptions { trust, ..ServerOptions::new(cluster, "worker", task) };
     let metrics = options.metrics.clone();
+    log_is_of(&metrics);
     let server = BackgroundServer::start(options)?;
     let place = Place {
         server: Some(server),
@@ -369,6 +371,7 @@ pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
     let (ps, chiefs) = (count("ps"), count("chief"));
     let options = ServerOptions::of(config);
     let metrics = options.metrics.clone();
+    log_is_of(&metrics);
     let server = BackgroundServer::start(options)?;
     let worker = match config.job.as_str() {
         "ps" => {

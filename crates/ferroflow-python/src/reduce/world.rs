@@ -9,6 +9,7 @@ use crate::ops;
 use ferroflow_collective::{
     Collective, ForeignDone, ForeignTensor, ReduceOp, SubmitOptions, WireCompression, scale,
 };
+use ferroflow_command::logging::{log_if_asked, log_is_of};
 use ferroflow_core::{Code, DType, Error, Result, bail, err};
 use ferroflow_train::hvd::elastic::{Elastic, seat_from_env};
 use ferroflow_train::hvd::{self, Config, World};
@@ -60,6 +61,7 @@ fn init(
     stalls: Option<(f64, f64)>,
     elastic: bool,
 ) -> PyResult<()> {
+    log_if_asked().map_err(|e| raised(py, &e))?;
     let mut config = Config { process_sets, ..Config::from_env() };
     config.deterministic |= deterministic;
     config.engine.mean_counts_joined = true;
@@ -82,6 +84,7 @@ fn init(
                 None
             }
         };
+        world.metrics().iter().for_each(log_is_of);
         Ok(Job { world, elastic: Mutex::new(elastic) })
     });
     let job = made.map_err(|e| raised(py, &e))?;

@@ -7,6 +7,7 @@ use super::super::{Chunks, RpcStatus, code, timeout};
 use super::RpcRequest;
 use super::connection::Shared;
 use crate::error::to_status;
+use crate::listen::AUDIT;
 use ferroflow_core::{Reservation, panic_text};
 use h2::RecvStream;
 use h2::server::SendResponse;
@@ -67,7 +68,12 @@ pub(super) async fn serve(
     let Some(result) = outcome else { return };
     if let Err(status) = &result {
         let path = path.as_ref().map(PathAndQuery::path);
-        tracing::debug!(peer = shared.caller.address, path, %status, "call failed");
+        let peer = &shared.caller.address;
+        if matches!(status.code, code::PERMISSION_DENIED | code::UNAUTHENTICATED) {
+            let identity = &shared.caller.identity;
+            tracing::info!(target: AUDIT, peer, %identity, path, "refused a call: {status}");
+        }
+        tracing::debug!(peer, path, %status, "call failed");
     }
     let counted = result.and_then(|reply| {
         let memory = shared.memory.answer(reply.len(), &shared.caller.address);
