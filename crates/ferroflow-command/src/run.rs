@@ -23,6 +23,7 @@ pub use hosts::Host;
 use crate::dashboard::{JobBoard, Sources};
 use crate::launch::{Guard, Process, RemoteShell, launch, tell};
 use ferroflow::Result;
+use ferroflow::cluster::Trust;
 use ferroflow::collective::TransportChoice;
 use ferroflow_identity::rank_role;
 use hosts::{hosts, in_address, invalid, places, slots};
@@ -318,18 +319,12 @@ pub fn run(args: Args) -> Result<()> {
         (np, ..) => np,
     };
     let mut passed_on = environment::passed_on(&args.pass_on)?;
-    let is_cluster = args.workers.is_some() || args.hybrid_ps().is_some();
-    let is_cluster = is_cluster && !args.is_elastic();
-    // The processes of a cluster are always watched, for the report of stragglers at its end.
-    let page = args.dashboard.as_deref().filter(|_| !is_cluster);
-    let watched = page.map(|page| JobBoard::start(Some(page), None)).transpose()?;
-    passed_on.extend(watched.iter().flat_map(JobBoard::env));
-    if let Some(links) = &args.transport {
-        TransportChoice::from_name(links)?;
-        passed_on.push(("FERROFLOW_TRANSPORT".into(), links.clone()));
-    }
+    passed_on.extend(args.chosen_transport()?);
     let ports = args.http.as_deref().map(HttpPorts::parse).transpose()?;
     if np.is_none() && args.workers.is_none() {
+        let page = args.dashboard.as_deref();
+        let watched = page.map(|page| JobBoard::start(Some(page), None)).transpose()?;
+        passed_on.extend(watched.iter().flat_map(JobBoard::env));
         passed_on.extend(ports.map(|ports| ports.of(0)));
         return exit_with(single::run(&args.program, args.client, &passed_on)?);
     }
@@ -353,32 +348,51 @@ pub fn run(args: Args) -> Result<()> {
         }
         Some(np) if args.hybrid_ps().is_none() => {
             let hook = hook::Hook::write()?;
-            let mut job = ranks(&args, np)?;
+            let (mut job, trust) = ranks(&args, np)?;
             // The folder of the hook is on this host only.
             for process in job.iter_mut().filter(|p| p.host.is_none()) {
                 process.env.extend(hook.env(None)?);
             }
-            launch(with_passed_on(job), &shell, Guard::start())
+            let sources = Sources { trust, ..Sources::default() };
+            let watched = watch(args.dashboard.as_deref(), np, sources)?;
+            launch_watched(with_passed_on(job), &shell, watched.as_ref())
         }
         _ => {
             let hook = hook::Hook::write()?;
             let job = cluster::job(&args, &shell, &hook)?;
-            let mut processes = with_passed_on(job.processes);
+            let processes = with_passed_on(job.processes);
             let sources = Sources { addresses: job.http, trust: job.trust, ..Sources::default() };
-            let watched = JobBoard::with(args.dashboard.as_deref(), sources)?;
-            // The folder of the board is on this host only.
-            for process in processes.iter_mut().filter(|process| process.host.is_none()) {
-                show_to(&watched, process);
-            }
-            let code = launch(processes, &shell, Guard::start());
-            tell_stragglers(&watched);
-            code
+            let watched = watch(args.dashboard.as_deref(), processes.len(), sources)?;
+            launch_watched(processes, &shell, watched.as_ref())
         }
     };
-    let code = code?;
-    watched.iter().for_each(tell_stragglers);
-    drop(watched);
-    exit_with(code)
+    exit_with(code?)
+}
+
+/// Larger jobs are watched only if the user wants to see them.
+const MOST_WATCHED: usize = 64;
+
+/// Watches a job of so many processes, for the page and for the report of stragglers at its end.
+fn watch(page: Option<&str>, count: usize, sources: Sources) -> Result<Option<JobBoard>> {
+    let is_small = count <= MOST_WATCHED;
+    (is_small || page.is_some()).then(|| JobBoard::with(page, sources)).transpose()
+}
+
+/// Runs the processes, and says at the end which of them were slow.
+fn launch_watched(
+    mut processes: Vec<Process>,
+    shell: &RemoteShell,
+    watched: Option<&JobBoard>,
+) -> Result<u8> {
+    if let Some(watched) = watched {
+        // The folder of the board is on this host only.
+        for process in processes.iter_mut().filter(|process| process.host.is_none()) {
+            show_to(watched, process);
+        }
+    }
+    let code = launch(processes, shell, Guard::start());
+    watched.iter().for_each(|watched| tell_stragglers(watched));
+    code
 }
 
 /// Lets the board read a process, at the address that the user gave or else at a free port.
@@ -404,8 +418,9 @@ fn exit_with(code: u8) -> Result<()> {
     }
 }
 
-/// The processes of an all-reduce job in rank order, host by host; then the reduce servers.
-fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
+/// The processes of an all-reduce job in rank order, host by host; then the reduce servers. Also
+/// what the launcher trusts.
+fn ranks(args: &Args, n: usize) -> Result<(Vec<Process>, Trust)> {
     let hosts = hosts("-H", args.hosts.as_deref(), n)?;
     let places = places(&hosts, n);
     let servers = summing::hosts_of(args)?;
@@ -440,7 +455,7 @@ fn ranks(args: &Args, n: usize) -> Result<Vec<Process>> {
     };
     let mut all: Vec<Process> = places.iter().enumerate().map(process).collect::<Result<_>>()?;
     all.extend(summing::processes(&servers, args, n, &address, &secrets, &job)?);
-    Ok(all)
+    Ok((all, secrets.trust("launcher", "localhost")?))
 }
 
 /// The ranks of a job.
@@ -518,7 +533,7 @@ pub mod tests {
     }
 
     fn job(np: usize, hosts: Option<&str>) -> Vec<Process> {
-        ranks(&args(np, hosts), np).unwrap()
+        ranks(&args(np, hosts), np).unwrap().0
     }
 
     fn env<'a>(process: &'a Process, name: &str) -> &'a str {
@@ -599,9 +614,9 @@ pub mod tests {
     #[test]
     fn servers_come_after_the_ranks() {
         let with = |servers_only| Args { servers: Some(2), servers_only, ..args(2, None) };
-        let all = ranks(&with(true), 2).unwrap();
+        let all = ranks(&with(true), 2).unwrap().0;
         assert!(all.iter().all(|p| env(p, "FERROFLOW_SERVERS_ONLY") == "1"));
-        let all = ranks(&with(false), 2).unwrap();
+        let all = ranks(&with(false), 2).unwrap().0;
         assert!(all.iter().all(|p| env(p, "FERROFLOW_SERVERS_ONLY") == "0"));
         assert_eq!(env(&all[3], "FERROFLOW_RANK"), "3");
         assert!(all.iter().all(|p| env(p, "FERROFLOW_SIZE") == "4"));

@@ -118,11 +118,14 @@ fn table(state: &Value) -> String {
     }
     for straggler in state["stragglers"].as_array().into_iter().flatten() {
         let ms = |key: &str| straggler[key].as_f64().unwrap_or(0.0) * 1e3;
+        let peer = straggler["waits_for"].as_str();
+        let cause = peer.map_or_else(String::new, |peer| format!(" for {}", plain(peer)));
         let _ = writeln!(
             out,
-            "straggler: {} in {} since {}: {:.2} ms of a step, the others {:.2} ms",
+            "straggler: {} in {}{} since {}: {:.2} ms of a step, the others {:.2} ms",
             plain(straggler["task"].as_str().unwrap_or("?")),
             plain(straggler["phase"].as_str().unwrap_or("?")),
+            cause,
             clock(straggler["since"].as_f64().unwrap_or(0.0)),
             ms("seconds"),
             ms("others"),
@@ -160,7 +163,9 @@ mod tests {
                 {"name": "\u{1b}[2Jworker 1", "lost": "no answer"},
             ],
             "stragglers": [{"task": "worker 1", "phase": "input", "seconds": 0.01, "others": 0.002,
-                            "since": 3661.0}],
+                            "since": 3661.0},
+                           {"task": "worker 0", "phase": "wait", "waits_for": "ps 0",
+                            "seconds": 0.01, "others": 0.002, "since": 1.0}],
         });
         let text = table(&state);
         let lines: Vec<&str> = text.lines().collect();
@@ -170,5 +175,6 @@ mod tests {
         assert_eq!(lines[3], "?[2Jworker 1     lost: no answer");
         let want = "straggler: worker 1 in input since 01:01:01 UTC: 10.00 ms of a step, the others 2.00 ms";
         assert_eq!(lines[4], want);
+        assert!(lines[5].starts_with("straggler: worker 0 in wait for ps 0 since"), "{text}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Steps that are kept for the timeline.
 const KEPT: usize = 128;
 /// A client that is away for longer does not prepare its input: it is idle.
-const LONGEST_INPUT: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST_INPUT: Duration = Duration::from_secs(10);
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +52,22 @@ impl RecentSteps {
 }
 
 impl StepRecord {
-    /// A step that has just ended and took `total`, of which `send` and `wait` were spent so.
-    pub fn ended(id: i64, total: Duration, send: Duration, wait: Duration) -> StepRecord {
+    /// A step that has just ended and took `total`, of which `input`, `send` and `wait` were spent
+    /// so.
+    pub fn ended(
+        id: i64,
+        total: Duration,
+        input: Duration,
+        send: Duration,
+        wait: Duration,
+    ) -> StepRecord {
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let compute = total.saturating_sub(send).saturating_sub(wait);
+        let compute = total.saturating_sub(send).saturating_sub(wait).saturating_sub(input);
         StepRecord {
             id,
             start: now.saturating_sub(total).as_micros() as u64,
-            phases: [0, micros(compute), micros(send), micros(wait)],
+            phases: [micros(input), micros(compute), micros(send), micros(wait)],
         }
     }
 }
@@ -144,10 +151,10 @@ mod tests {
     #[test]
     fn phases_of_a_record_add_up_to_its_time() {
         let ms = Duration::from_millis;
-        let record = StepRecord::ended(7, ms(10), ms(1), ms(3));
-        assert_eq!(record.phases, [0, 6_000, 1_000, 3_000]);
+        let record = StepRecord::ended(7, ms(10), ms(2), ms(1), ms(3));
+        assert_eq!(record.phases, [2_000, 4_000, 1_000, 3_000]);
         // Waits of several values overlap: they may be longer than the step.
-        assert_eq!(StepRecord::ended(7, ms(1), ms(0), ms(3)).phases[1], 0);
+        assert_eq!(StepRecord::ended(7, ms(1), ms(0), ms(0), ms(3)).phases[1], 0);
     }
 
     #[test]

@@ -5,13 +5,14 @@ use crate::lag::{LagTable, RankLag};
 use crate::peers::{PeerCounters, PeerTable};
 use crate::phases::{Phase, PhaseSeconds};
 use crate::sample::{SampleSource, ServerSample};
-use crate::steps::{CountedSession, RecentSteps, StepEnd, StepRecord};
+use crate::steps::{CountedSession, LONGEST_INPUT, RecentSteps, StepEnd, StepRecord};
 use crate::text::MetricsFormat;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Lines of the log that are kept, and the most characters of each.
@@ -33,6 +34,8 @@ pub struct TaskMetrics {
     pub(crate) counters: Counters,
     /// Time in each phase.
     pub phases: PhaseSeconds,
+    /// Nanoseconds in which a rank has prepared the input of its present step.
+    rank_input: AtomicU64,
     pub(crate) recent: RecentSteps,
     pub(crate) peers: PeerTable,
     pub(crate) lags: LagTable,
@@ -73,6 +76,7 @@ impl TaskMetrics {
             registry,
             counters,
             phases,
+            rank_input: AtomicU64::new(0),
             recent: RecentSteps::default(),
             peers: PeerTable::default(),
             lags: LagTable::default(),
@@ -127,7 +131,14 @@ impl TaskMetrics {
             StepEnd::Failed => self.counters.failed_parts.inc(),
         };
         self.counters.part_seconds.observe(total.as_secs_f64());
-        self.record(id, total, send, wait);
+        self.record(id, total, Duration::ZERO, send, wait);
+    }
+
+    /// The program of a rank was between two steps for this long.
+    pub fn rank_prepared(&self, input: Duration) {
+        if self.is_counting && input < LONGEST_INPUT {
+            self.rank_input.fetch_add(input.as_nanos() as u64, Ordering::Relaxed);
+        }
     }
 
     /// Counts a step of a rank. `send` is the time of its collectives and `wait` the time that it
@@ -137,16 +148,21 @@ impl TaskMetrics {
             return;
         }
         self.count_step(StepEnd::Ok, total);
-        self.record(id, total, send, wait);
+        let input = Duration::from_nanos(self.rank_input.swap(0, Ordering::Relaxed));
+        self.record(id, total, input, send, wait);
     }
 
-    fn record(&self, id: i64, total: Duration, send: Duration, wait: Duration) {
+    fn record(&self, id: i64, total: Duration, input: Duration, send: Duration, wait: Duration) {
         let wait = wait.min(total);
         let send = send.min(total - wait);
-        self.phases.add(Phase::compute, total - wait - send);
+        let input = input.min(total - wait - send);
+        if !input.is_zero() {
+            self.phases.add(Phase::input, input);
+        }
+        self.phases.add(Phase::compute, total - wait - send - input);
         self.phases.add(Phase::send, send);
         self.phases.add(Phase::wait, wait);
-        self.recent.push(StepRecord::ended(id, total, send, wait));
+        self.recent.push(StepRecord::ended(id, total, input, send, wait));
     }
 
     /// Counts a value that a link carries to another task.

@@ -12,6 +12,8 @@ mod jax;
 mod tensorflow;
 mod world;
 
+pub(crate) use world::ClientStep;
+
 use pyo3::prelude::*;
 
 /// Adds the submodule `reduce`.

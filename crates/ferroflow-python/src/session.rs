@@ -7,6 +7,7 @@ use crate::exit::detached;
 use crate::graph::GraphCore;
 use crate::handles::{PyOperation, PyTensor};
 use crate::ops;
+use crate::reduce::ClientStep;
 use crate::unsupported;
 use crate::wire::node_def;
 use ferroflow_cluster::{ConnectOptions, RemoteSession, gpu_choice, network_threads, run_metadata};
@@ -241,6 +242,7 @@ fn run_local(
     timeout: Option<Duration>,
     start: impl FnOnce(&InlineScope, CancelToken, ferroflow_runtime::SessionDone) + Send,
 ) -> PyResult<Answer> {
+    let _of_rank = ClientStep::begin();
     let began = Instant::now();
     let outcome: Outcome = Outcome::default();
     let tell = outcome.clone();

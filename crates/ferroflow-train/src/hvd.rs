@@ -57,7 +57,7 @@ use ferroflow_collective::{
 use ferroflow_core::{DType, Error, Result, Tensor, bail, err};
 use ferroflow_graph::Catalog;
 use ferroflow_metrics::TaskMetrics;
-use observed::Observed;
+use observed::{InputTime, Observed};
 use parking_lot::RwLock;
 use process_set::Members;
 use std::net::TcpListener;
@@ -472,6 +472,7 @@ impl World {
             .wait(Duration::ZERO)
             .leaves_files(self.is_first())
             .hook(BroadcastVariables::new(self, graph, 0))
+            .hook(InputTime::of(self))
     }
 
     /// The process set of this number: all ranks for 0, the sets of [`Config::process_sets`] from 1

@@ -9,6 +9,7 @@ use ferroflow::collective::{
 };
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
+use ferroflow_observe::observe_from_env;
 use serde_json::json;
 use std::time::Duration;
 
@@ -55,8 +56,9 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
     let (servers, servers_only) = (group.servers(), group.servers_only());
     // Counted as in a training, so that FERROFLOW_METRICS=0 shows what that costs.
     let rank = u32::try_from(group.rank()).unwrap_or(u32::MAX);
-    let metrics = Some(TaskMetrics::from_env("rank", rank));
-    let counted = EngineOptions { metrics, ..EngineOptions::default() };
+    let metrics = TaskMetrics::from_env("rank", rank);
+    let _shown = observe_from_env(&metrics, &member.trust);
+    let counted = EngineOptions { metrics: Some(metrics), ..EngineOptions::default() };
     let options = match args.plain {
         true => EngineOptions { fusion: Some((0, Duration::ZERO)), piece: usize::MAX, ..counted },
         false => counted,

@@ -332,6 +332,15 @@ fn name_of(task: &Value) -> String {
     format!("{job} {}", task["task"].as_u64().unwrap_or(0))
 }
 
+/// `/job:ps/replica:0/task:1` as `ps 1`.
+fn task_name(device: &str) -> String {
+    let part = |name: &str| device.split('/').find_map(|part| part.strip_prefix(name));
+    match (part("job:"), part("task:")) {
+        (Some(job), Some(task)) => format!("{job} {task}"),
+        _ => device.chars().take(100).collect(),
+    }
+}
+
 /// Rates between two readings of a task, and its work. Without an earlier reading, over its life.
 fn compare(name: &str, before: &Value, now: &Value) -> (Value, Option<TaskWork>) {
     let number = |value: &Value, keys: &[&str]| {
@@ -353,14 +362,22 @@ fn compare(name: &str, before: &Value, now: &Value) -> (Value, Option<TaskWork>)
     let phases = [phase(0), phase(1), phase(2), phase(3)];
     let sent = grown(&["sent", "link"]) + grown(&["sent", "grpc"]) + grown(&["sent", "collective"]);
     let received = grown(&["received", "link"]) + grown(&["received", "grpc"]);
-    let peers = now["peers"].as_array().into_iter().flatten().map(|peer| {
-        let task = &peer["task"];
-        let old = before["peers"].as_array();
-        let old = old.and_then(|all| all.iter().find(|p| p["task"] == *task));
-        let old = old.unwrap_or(&Value::Null);
-        let rate = |key: &str| (number(peer, &[key]) - number(old, &[key])).max(0.0) / time;
-        json!([task, rate("sent"), rate("received"), rate("waited")])
-    });
+    let peers: Vec<Value> = now["peers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|peer| {
+            let task = &peer["task"];
+            let old = before["peers"].as_array();
+            let old = old.and_then(|all| all.iter().find(|p| p["task"] == *task));
+            let old = old.unwrap_or(&Value::Null);
+            let rate = |key: &str| (number(peer, &[key]) - number(old, &[key])).max(0.0) / time;
+            json!([task, rate("sent"), rate("received"), rate("waited")])
+        })
+        .collect();
+    let waited = |peer: &Value| peer[3].as_f64().unwrap_or(0.0);
+    let longest = peers.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)));
+    let longest = longest.filter(|peer| waited(peer) > 0.0).and_then(|peer| peer[0].as_str());
     let rates = json!({
         "steps": steps / time,
         "parts": parts / time,
@@ -370,13 +387,15 @@ fn compare(name: &str, before: &Value, now: &Value) -> (Value, Option<TaskWork>)
         "rpcs": grown(&["rpcs"]) / time,
         "collectives": grown(&["collectives", "count"]) / time,
         "phases": phases.map(|p| p / time),
-        "peers": peers.collect::<Vec<_>>(),
+        "peers": peers,
     });
     let work = TaskWork {
         name: name.to_string(),
         job: now["job"].as_str().unwrap_or_default().to_string(),
         steps: steps.max(parts),
+        has_client: steps > 0.0,
         phases,
+        waits_for: longest.map(task_name),
     };
     (rates, Some(work))
 }
@@ -415,6 +434,20 @@ mod tests {
         let mut again = reading(5, 1.0);
         again["pid"] = 8.into();
         assert_eq!(compare("worker 1", &reading(30, 3.0), &again).0["steps"], 5.0);
+    }
+
+    #[test]
+    fn the_task_for_whose_values_it_waits_longest_is_named() {
+        let mut now = reading(30, 3.0);
+        now["peers"] = json!([
+            {"task": "/job:ps/replica:0/task:0", "waited": 0.1},
+            {"task": "/job:ps/replica:0/task:1", "waited": 2.0},
+        ]);
+        let work = compare("worker 1", &Value::Null, &now).1.unwrap();
+        assert!(work.has_client);
+        assert_eq!(work.waits_for.as_deref(), Some("ps 1"));
+        assert_eq!(compare("worker 1", &now, &now).1, None, "no time has passed");
+        assert_eq!(compare("worker 1", &Value::Null, &reading(1, 1.0)).1.unwrap().waits_for, None);
     }
 
     #[test]

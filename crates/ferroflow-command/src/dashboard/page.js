@@ -38,6 +38,11 @@ function table(label, heads, rows) {
   return element('table', {}, element('caption', { hidden: '' }, label), element('thead', {}, head), element('tbody', {}, ...body));
 }
 
+/** Sets a text that screen readers announce, if it is another one. */
+function announce(text, id = 'news') {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
 // ---- numbers --------------------------------------------------------------------------------
 
 const number = (value) => (Number.isFinite(value) ? value : 0);
@@ -240,7 +245,7 @@ function drawTimeline(tasks) {
     const shift = end - ends[i];
     for (const record of task.recent) {
       let at = record[1] + shift;
-      [[3, 'compute'], [4, 'send'], [5, 'wait']].forEach(([index, phase]) => {
+      [[2, 'input'], [3, 'compute'], [4, 'send'], [5, 'wait']].forEach(([index, phase]) => {
         const [from, to] = [Math.max(px(at), left), px(at + record[index])];
         at += record[index];
         if (to <= left || to - from < 0.2) return;
@@ -287,7 +292,7 @@ function showTasks(tasks) {
 
 function showWaits(tasks, stragglers) {
   const notes = stragglers.map((s) => element('p', { class: 'alarm' },
-    `${s.task} is slow in ${s.phase} since ${clock(s.since)}: ${span(s.seconds)} of each step, the others ${span(s.others)}.`));
+    `${s.task} is slow in ${s.phase}${s.waits_for ? ` for values of ${s.waits_for}` : ''} since ${clock(s.since)}: ${span(s.seconds)} of each step, the others ${span(s.others)}.`));
   for (const task of tasks) {
     const late = (task.late || [])[0];
     if (late && number(late.seconds) > 0.5) {
@@ -295,6 +300,8 @@ function showWaits(tasks, stragglers) {
         `The ranks have waited ${span(late.seconds)} for rank ${late.rank}, which was last for ${late.times} tensors.`));
     }
   }
+  // Screen readers hear of a change once, not of every reading.
+  announce(stragglers.map((s) => `${s.task} is slow in ${s.phase}.`).join(' ') || 'No straggler.');
   if (notes.length === 0) notes.push(element('p', { class: 'calm' }, 'No straggler.'));
   byId('slow').replaceChildren(...notes);
   const rows = [];
@@ -455,7 +462,7 @@ function show(state) {
   view.state = state;
   const tasks = state.tasks;
   const lost = tasks.filter((t) => t.lost).length;
-  byId('status').textContent = lost ? `${lost} of ${tasks.length} tasks do not answer` : `${tasks.length} tasks, live`;
+  announce(lost ? `${lost} of ${tasks.length} tasks do not answer` : `${tasks.length} tasks, live`, 'status');
   byId('status').className = lost ? 'lost' : '';
   const total = tasks.reduce((sum, t) => sum + number(t.rates && t.rates.steps), 0);
   const steps = tasks.reduce((sum, t) => sum + t.steps, 0);
@@ -500,7 +507,7 @@ async function start() {
   const events = new EventSource('/api/events');
   events.addEventListener('state', (event) => show(JSON.parse(event.data)));
   events.addEventListener('error', () => {
-    byId('status').textContent = 'the job has ended, or its dashboard cannot be reached';
+    announce('the job has ended, or its dashboard cannot be reached', 'status');
     byId('status').className = 'lost';
   });
   setInterval(refreshLogs, 5000);

@@ -13,15 +13,21 @@ const TIMES: u32 = 3;
 const MOST_PERIODS: usize = 64;
 /// The phases in which a task is busy, by their index in a snapshot.
 const BUSY: [(usize, &str); 3] = [(0, "input"), (1, "compute"), (2, "send")];
+/// The phase in which it waits for values of other tasks.
+const WAIT: (usize, &str) = (3, "wait");
 
 /// What a task did between two observations.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TaskWork {
     pub name: String,
     pub job: String,
     pub steps: f64,
+    /// Whether these are steps of a client of its own, and not parts of steps of others.
+    pub has_client: bool,
     /// Seconds in input, compute, send and wait.
     pub phases: [f64; 4],
+    /// The task for whose values it waited longest.
+    pub waits_for: Option<String>,
 }
 
 impl TaskWork {
@@ -31,6 +37,10 @@ impl TaskWork {
 
     fn busy(&self) -> f64 {
         BUSY.iter().map(|(phase, _)| self.in_a_step(*phase)).sum()
+    }
+
+    fn whole(&self) -> f64 {
+        self.busy() + self.in_a_step(WAIT.0)
     }
 }
 
@@ -42,6 +52,8 @@ pub struct Straggler {
     /// Seconds of a step in this phase, and the median of the other tasks.
     pub seconds: f64,
     pub others: f64,
+    /// The task for whose values it waits, if it is slow in wait.
+    pub waits_for: Option<String>,
     /// When it became one, in seconds since 1970.
     pub since: f64,
     /// When it had caught up again. `None` if it was slow to the end.
@@ -55,6 +67,7 @@ impl Straggler {
             "phase": self.phase,
             "seconds": self.seconds,
             "others": self.others,
+            "waits_for": self.waits_for,
             "since": self.since,
         })
     }
@@ -64,11 +77,13 @@ impl Straggler {
             None => format!("since {}", clock(self.since)),
             Some(until) => format!("from {} to {}", clock(self.since), clock(until)),
         };
+        let cause = self.waits_for.as_ref().map(|peer| format!(" for values of {peer}"));
         format!(
-            "straggler: {} spends {:.2} ms of each step in {}, the others {:.2} ms ({time})",
+            "straggler: {} spends {:.2} ms of each step in {}{}, the others {:.2} ms ({time})",
             self.name,
             self.seconds * 1e3,
             self.phase,
+            cause.unwrap_or_default(),
             self.others * 1e3,
         )
     }
@@ -90,25 +105,60 @@ pub fn slowest(work: &[TaskWork], now: f64) -> Vec<Straggler> {
 
 fn slowest_of(work: &[TaskWork], job: &str, now: f64) -> Option<Straggler> {
     let of_job: Vec<&TaskWork> = work.iter().filter(|w| w.job == job && w.steps > 0.0).collect();
-    let slow = of_job.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()))?;
-    let others: Vec<&TaskWork> = of_job.iter().filter(|w| w.name != slow.name).copied().collect();
-    let usual = median(others.iter().map(|w| w.busy()))?;
-    if slow.busy() < usual * SLOWER || slow.busy() - usual < LEAST {
+    busiest(&of_job, now).or_else(|| longest(&of_job, now))
+}
+
+/// The task that is busy for longest.
+fn busiest(of_job: &[&TaskWork], now: f64) -> Option<Straggler> {
+    let (slow, others) = most(of_job, TaskWork::busy)?;
+    let excess = |phase: usize| slow.in_a_step(phase) - usual(&others, phase);
+    let phase = BUSY.iter().max_by(|a, b| excess(a.0).total_cmp(&excess(b.0)))?;
+    Some(straggler(slow, &others, *phase, now))
+}
+
+/// The task whose steps are longest, because it waits: its link is slow, or its parameter server
+/// is. Tasks that train synchronously have steps of the same length. Parts of steps say nothing:
+/// they wait for the client of another task.
+fn longest(of_job: &[&TaskWork], now: f64) -> Option<Straggler> {
+    if !of_job.iter().all(|work| work.has_client) {
         return None;
     }
-    let excess = |phase: usize| {
-        let usual = median(others.iter().map(|w| w.in_a_step(phase))).unwrap_or(0.0);
-        (slow.in_a_step(phase) - usual, usual)
-    };
-    let worst = BUSY.iter().max_by(|a, b| excess(a.0).0.total_cmp(&excess(b.0).0))?;
-    Some(Straggler {
+    let (slow, others) = most(of_job, TaskWork::whole)?;
+    let waits_for = slow.waits_for.clone();
+    Some(Straggler { waits_for, ..straggler(slow, &others, WAIT, now) })
+}
+
+/// The task with the largest time in a step, and the other ones, if the difference is large.
+fn most<'w>(
+    of_job: &[&'w TaskWork],
+    time: impl Fn(&TaskWork) -> f64,
+) -> Option<(&'w TaskWork, Vec<&'w TaskWork>)> {
+    let slow = *of_job.iter().max_by(|a, b| time(a).total_cmp(&time(b)))?;
+    let others: Vec<&TaskWork> = of_job.iter().filter(|w| w.name != slow.name).copied().collect();
+    let usual = median(others.iter().map(|w| time(w)))?;
+    (time(slow) >= usual * SLOWER && time(slow) - usual >= LEAST).then_some((slow, others))
+}
+
+/// Seconds of the other tasks in a phase of a step.
+fn usual(others: &[&TaskWork], phase: usize) -> f64 {
+    median(others.iter().map(|w| w.in_a_step(phase))).unwrap_or(0.0)
+}
+
+fn straggler(
+    slow: &TaskWork,
+    others: &[&TaskWork],
+    phase: (usize, &'static str),
+    now: f64,
+) -> Straggler {
+    Straggler {
         name: slow.name.clone(),
-        phase: worst.1,
-        seconds: slow.in_a_step(worst.0),
-        others: excess(worst.0).1,
+        phase: phase.1,
+        seconds: slow.in_a_step(phase.0),
+        others: usual(others, phase.0),
+        waits_for: None,
         since: now,
         until: None,
-    })
+    }
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -171,7 +221,14 @@ mod tests {
     use super::*;
 
     fn work(name: &str, job: &str, phases: [f64; 4]) -> TaskWork {
-        TaskWork { name: name.into(), job: job.into(), steps: 10.0, phases }
+        TaskWork {
+            name: name.into(),
+            job: job.into(),
+            steps: 10.0,
+            has_client: job == "worker",
+            phases,
+            waits_for: Some("ps 0".into()),
+        }
     }
 
     #[test]
@@ -202,12 +259,39 @@ mod tests {
     }
 
     #[test]
+    fn a_task_whose_steps_are_long_because_it_waits_is_named_with_the_task_it_waits_for() {
+        // Asynchronous workers: the link of the second one is slow.
+        let all = [
+            work("worker 0", "worker", [0.0, 0.1, 0.01, 0.05]),
+            work("worker 1", "worker", [0.0, 0.1, 0.01, 0.60]),
+            work("worker 2", "worker", [0.0, 0.1, 0.01, 0.06]),
+        ];
+        let found = slowest(&all, 7.0);
+        let text = found[0].text();
+        let want =
+            "worker 1 spends 60.00 ms of each step in wait for values of ps 0, the others 6.00 ms";
+        assert!(text.contains(want), "{text}");
+        // Parts of steps wait for the client.
+        let parts = all.map(|w| TaskWork { job: "ps".into(), has_client: false, ..w });
+        assert_eq!(slowest(&parts, 0.0), []);
+        // Synchronous workers wait for the slow one, which is busy: their steps are equally long.
+        let all = [
+            work("worker 0", "worker", [0.0, 0.1, 0.0, 0.5]),
+            work("worker 1", "worker", [0.0, 0.59, 0.0, 0.0]),
+            work("worker 2", "worker", [0.0, 0.1, 0.0, 0.49]),
+        ];
+        let found = slowest(&all, 0.0);
+        assert_eq!((found[0].name.as_str(), found[0].phase), ("worker 1", "compute"));
+    }
+
+    #[test]
     fn a_straggler_is_named_after_three_observations_since_the_first() {
         let one = |since| Straggler {
             name: "rank 1".into(),
             phase: "input",
             seconds: 1.0,
             others: 0.1,
+            waits_for: None,
             since,
             until: None,
         };

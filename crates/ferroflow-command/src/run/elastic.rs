@@ -1,13 +1,14 @@
 //! `ferroflow run` for elastic jobs: keeps as many processes running as there are slots, replaces
 //! lost ones, and follows the host discovery script.
 
-use super::Args;
 use super::address::{address_of, own_address};
 use super::discovery::{Discovery, INTERVAL};
 use super::elastic_ps::PsServers;
 use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
 use super::secrets::JobSecrets;
 use super::shortage::Shortage;
+use super::{Args, show_to, tell_stragglers, watch};
+use crate::dashboard::{JobBoard, Sources};
 use crate::launch::{
     GRACE, Guard, JobEvent, Process, RemoteShell, Running, StopReason, ask_to_end, code_of, finish,
     hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
@@ -42,6 +43,8 @@ pub struct ElasticPlan {
     pub insecure: bool,
     /// Parameter servers of a hybrid job.
     pub ps: Option<usize>,
+    /// The address of the dashboard, if there is one.
+    pub page: Option<String>,
 }
 
 /// The least and the greatest number of ranks of an elastic job that starts with `np`.
@@ -81,6 +84,7 @@ impl ElasticPlan {
             env: Vec::new(),
             insecure: args.insecure,
             ps: args.hybrid_ps(),
+            page: args.dashboard.clone(),
         })
     }
 }
@@ -113,6 +117,8 @@ struct ElasticJob<'a> {
     ps: Option<PsServers>,
     events: Sender<JobEvent>,
     guard: Arc<Guard>,
+    /// Watches the processes on this host.
+    watched: Option<JobBoard>,
 }
 
 /// Runs the job until its processes are done. Returns 0, or the exit code of the first failed
@@ -146,6 +152,8 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
     let trust = secrets.trust("driver", host.trim_matches(['[', ']']))?;
     let driver = Driver::start_with(listener, options, trust)?;
+    let sources = Sources { trust: secrets.trust("launcher", "localhost")?, ..Sources::default() };
+    let watched = watch(plan.page.as_deref(), plan.max, sources)?;
     let failed = vec![0; plan.hosts.len()];
     let guard = Arc::new(Guard::start());
     let ps = plan.ps.map(|count| PsServers::new(host, count, plan.failures));
@@ -164,6 +172,7 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
         ps,
         events,
         guard,
+        watched,
     };
     let result = job.serve(&inbox);
     drop(discovery);
@@ -176,6 +185,7 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
         let (epochs, lost) = (seen.epochs, seen.lost);
         tell(format!("the ranks met {epochs} times, {lost} processes were lost"));
     }
+    job.watched.iter().for_each(tell_stragglers);
     result.map(|_| code)
 }
 
@@ -337,7 +347,7 @@ impl ElasticJob<'_> {
             roles.push(task_role("worker", number as u32));
         }
         env.extend(self.secrets.env(&roles, host, &host.name)?);
-        Ok(Process {
+        let mut process = Process {
             label: number.to_string(),
             name,
             program: self.plan.program.clone(),
@@ -345,7 +355,11 @@ impl ElasticJob<'_> {
             env,
             host: host.login(),
             serves: false,
-        })
+        };
+        if let (Some(watched), None) = (&self.watched, &process.host) {
+            show_to(watched, &mut process);
+        }
+        Ok(process)
     }
 
     /// Reports that the slots are too few to continue. Fails when no process is left whose own
@@ -416,6 +430,7 @@ mod tests {
             env: Vec::new(),
             insecure: false,
             ps: None,
+            page: None,
         }
     }
 

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The job of this process. A Python process is in one job at a time, as with Horovod.
 static JOB: RwLock<Option<Arc<Job>>> = RwLock::new(None);
@@ -35,6 +35,34 @@ pub(super) fn world() -> Result<World> {
             FailedPrecondition,
             "ferroflow has not been initialized in this process; call init() first"
         ),
+    }
+}
+
+/// A step that the program runs in a session of this process. The time between two steps is the
+/// input of a rank.
+pub(crate) struct ClientStep(());
+
+/// Steps that run, and when the last one ended.
+static STEPS: Mutex<(usize, Option<Instant>)> = Mutex::new((0, None));
+
+impl ClientStep {
+    /// Begins a step, if this process is a rank.
+    pub fn begin() -> Option<ClientStep> {
+        let metrics = JOB.read().as_ref()?.world.metrics()?;
+        let mut steps = STEPS.lock();
+        if let (0, Some(ended)) = (steps.0, steps.1.take()) {
+            metrics.rank_prepared(ended.elapsed());
+        }
+        steps.0 += 1;
+        Some(ClientStep(()))
+    }
+}
+
+impl Drop for ClientStep {
+    fn drop(&mut self) {
+        let mut steps = STEPS.lock();
+        steps.0 -= 1;
+        steps.1 = Some(Instant::now());
     }
 }
 

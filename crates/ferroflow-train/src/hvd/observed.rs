@@ -1,6 +1,10 @@
 //! Metrics of a rank, its HTTP port, and the report of stragglers at the end of a job.
 
+use super::World;
+use crate::hooks::{Hook, Ran};
+use crate::output::Output;
 use ferroflow_cluster::Trust;
+use ferroflow_core::Result;
 use ferroflow_metrics::TaskMetrics;
 use ferroflow_observe::{Observation, observe_from_env};
 use parking_lot::Mutex;
@@ -78,6 +82,33 @@ impl Observed {
                 slowest.times_last,
             )
         })
+    }
+}
+
+/// A hook that counts the time between the steps of a training as its input.
+pub(super) struct InputTime {
+    world: World,
+    ended: Option<Instant>,
+}
+
+impl InputTime {
+    pub fn of(world: &World) -> InputTime {
+        InputTime { world: world.clone(), ended: None }
+    }
+}
+
+impl Hook for InputTime {
+    /// The next step begins.
+    fn fetches(&self, _: i64) -> Vec<Output> {
+        if let (Some(ended), Some(metrics)) = (self.ended, self.world.metrics()) {
+            metrics.rank_prepared(ended.elapsed());
+        }
+        Vec::new()
+    }
+
+    fn after(&mut self, _: &mut Ran<'_>) -> Result<()> {
+        self.ended = Some(Instant::now());
+        Ok(())
     }
 }
 
