@@ -75,6 +75,27 @@ class Names(unittest.TestCase):
         values.mode = "z"
         self.assertEqual(values.mode, "z")
 
+    def test_bounds_hold_for_assigned_flags(self):
+        values = tf.flags.FlagValues()
+        tf.flags.DEFINE_integer("tasks", 3, "tasks", lower_bound=1, flag_values=values)
+        values(["program"])
+        with self.assertRaises(tf.flags.IllegalFlagValueError):
+            values.tasks = 0
+
+    def test_parts_of_variables_are_named_after_their_scope(self):
+        with tf.Graph().as_default():
+            parts = tf.create_partitioned_variables([4, 3], [1, 3], tf.zeros_initializer(), name="n")
+            self.assertEqual([v.name for v in parts], ["n/part_0:0", "n/part_1:0", "n/part_2:0"])
+
+    def test_devices_of_the_process(self):
+        self.assertEqual([d.device_type for d in tf.config.list_physical_devices("CPU")], ["CPU"])
+        with self.assertRaises(ValueError):
+            tf.config.experimental.set_memory_growth(tf.config.list_physical_devices("CPU")[0], True)
+
+    def test_libraries_of_ops_for_tensorflow_are_refused(self):
+        with self.assertRaisesRegex(NotImplementedError, "py_func"):
+            tf.load_op_library("./op.so")
+
     def test_limits_are_those_of_images(self):
         self.assertEqual(tf.float32.limits, (0, 1))
         self.assertEqual(tf.int8.limits, (0, 127))

@@ -1,5 +1,17 @@
 """Names of graphs, types, sessions and messages."""
 
+_CONFIG = (
+    "PhysicalDevice LogicalDevice LogicalDeviceConfiguration list_physical_devices list_logical_devices get_visible_devices "
+    "set_visible_devices get_logical_device_configuration set_logical_device_configuration get_soft_device_placement "
+    "set_soft_device_placement"
+).split()
+_CONFIG_EXPERIMENTAL = (
+    "VirtualDeviceConfiguration list_physical_devices list_logical_devices get_visible_devices set_visible_devices "
+    "get_memory_growth set_memory_growth get_virtual_device_configuration set_virtual_device_configuration "
+    "get_device_details get_device_policy set_device_policy get_synchronous_execution set_synchronous_execution "
+    "tensor_float_32_execution_enabled enable_tensor_float_32_execution"
+).split()
+
 NAMES = {
     "ferroflow.python.framework.ops": (
         "Graph GraphKeys Operation Tensor RegisterGradient NotDifferentiable NoGradient add_to_collection "
@@ -59,7 +71,23 @@ NAMES = {
         "train.FloatList=FloatList train.Int64List=Int64List train.ClusterDef=ClusterDef train.JobDef=JobDef "
         "train.SaverDef=SaverDef train.ServerDef=ServerDef"
     ),
-    "ferroflow.python.framework.versions": "__version__ version.VERSION=VERSION VERSION GRAPH_DEF_VERSION "
+    "ferroflow.python.framework.config": (
+        " ".join(f"config.{n}={n}" for n in _CONFIG)
+        + " "
+        + " ".join(f"config.experimental.{n}={n}" for n in _CONFIG_EXPERIMENTAL)
+        + " config.threading.get_inter_op_parallelism_threads=get_inter_op_parallelism_threads "
+        "config.threading.set_inter_op_parallelism_threads=set_inter_op_parallelism_threads "
+        "config.threading.get_intra_op_parallelism_threads=get_intra_op_parallelism_threads "
+        "config.threading.set_intra_op_parallelism_threads=set_intra_op_parallelism_threads "
+        "config.optimizer.get_jit=get_jit config.optimizer.set_jit=set_jit "
+        "config.optimizer.get_experimental_options=get_experimental_options "
+        "config.optimizer.set_experimental_options=set_experimental_options"
+    ),
+    "ferroflow.python.framework.load_library": "load_op_library load_library load_file_system_library",
+    "ferroflow.python.framework.versions": "__version__ version.VERSION=VERSION VERSION GIT_VERSION COMPILER_VERSION "
+    "CXX11_ABI_FLAG MONOLITHIC_BUILD __git_version__ __compiler_version__ GRAPH_DEF_VERSION_MIN_CONSUMER "
+    "GRAPH_DEF_VERSION_MIN_PRODUCER version.GRAPH_DEF_VERSION_MIN_CONSUMER=GRAPH_DEF_VERSION_MIN_CONSUMER "
+    "version.GRAPH_DEF_VERSION_MIN_PRODUCER=GRAPH_DEF_VERSION_MIN_PRODUCER GRAPH_DEF_VERSION "
     "version.GRAPH_DEF_VERSION=GRAPH_DEF_VERSION version.COMPILER_VERSION=COMPILER_VERSION "
     "version.GIT_VERSION=GIT_VERSION disable_v2_behavior enable_v2_behavior disable_eager_execution "
     "enable_eager_execution enable_resource_variables disable_resource_variables resource_variables_enabled "

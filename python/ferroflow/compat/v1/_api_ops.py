@@ -960,7 +960,8 @@ NAMES = {
         "unsorted_segment_sum=unsorted_segment_sum write_file=write_file zeta=zeta"
     ),
     "ferroflow.python.ops.partitioned_variables": (
-        "fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner"
+        "create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner "
+        "variable_axis_size_partitioner"
     ),
     "ferroflow.python.ops.pooling_ops": (
         "nn.avg_pool1d=avg_pool1d nn.avg_pool2d=avg_pool nn.avg_pool3d=avg_pool3d "

@@ -7,7 +7,8 @@ _FLAGS = (
     "Error Flag FlagHolder FlagValues FloatParser IllegalFlagValueError IntegerParser UnparsedFlagAccessError "
     "UnrecognizedFlagError ValidationError adopt_module_key_flags declare_key_flag doc_to_help flag_dict_to_args "
     "get_help_width mark_flag_as_required mark_flags_as_mutual_exclusive mark_flags_as_required multi_flags_validator "
-    "register_multi_flags_validator register_validator text_wrap validator"
+    "register_multi_flags_validator register_validator text_wrap validator mark_bool_flags_as_mutual_exclusive set_default "
+    "disclaim_key_flags"
 ).split()
 _LOGGING = (
     "DEBUG INFO WARN ERROR FATAL debug info warn warning error fatal log vlog get_verbosity set_verbosity flush "
@@ -19,7 +20,8 @@ _GFILE = (
 _IO_GFILE = "GFile exists isdir listdir glob mkdir makedirs remove rmtree copy rename stat walk join".split()
 _TEST = (
     "TestCase Benchmark get_temp_dir test_src_dir_path is_gpu_available is_built_with_cuda is_built_with_gpu_support "
-    "gpu_device_name main mock create_local_cluster"
+    "gpu_device_name main mock create_local_cluster is_built_with_rocm is_built_with_xla assert_equal_graph_def "
+    "StubOutForTesting"
 ).split()
 
 NAMES = {
@@ -41,5 +43,5 @@ NAMES = {
     "ferroflow.python.platform.test": " ".join(f"test.{n}={n}" for n in _TEST),
     "ferroflow.python.framework.function": "function",
     "ferroflow.python.ops.script_ops": "py_func py_function numpy_function",
-    "ferroflow.python.training.server_lib": "train.Server=Server train.ClusterSpec=ClusterSpec",
+    "ferroflow.python.training.server_lib": "train.Server=Server train.ClusterSpec=ClusterSpec distribute.Server=Server",
 }

@@ -198,6 +198,7 @@ def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_
 
 
 def MakeNdarray(tensor):
+    from ferroflow.python.framework import ops  # noqa: F401 (it tells Rust the types of arrays)
     return _ferroflow.decode_tensor(tensor.SerializeToString())
 
 

@@ -3,6 +3,8 @@
 VERSION = __version__ = "1.15.0"
 GIT_VERSION = __git_version__ = "ferroflow"
 COMPILER_VERSION = __compiler_version__ = "rustc"
+# How a library of ops in C++ would have to be compiled; there are none.
+CXX11_ABI_FLAG, MONOLITHIC_BUILD = 1, 0
 GRAPH_DEF_VERSION = 1645
 GRAPH_DEF_VERSION_MIN_CONSUMER = 0
 GRAPH_DEF_VERSION_MIN_PRODUCER = 0

@@ -62,3 +62,22 @@ def min_max_variable_partitioner(max_partitions=1, axis=0, min_slice_size=256 <<
         partitions[axis] = min(shape.as_list()[axis], wanted)
         return partitions
     return partitioner
+
+
+@export("create_partitioned_variables")
+def create_partitioned_variables(shape, slicing, initializer, dtype=dtypes.float32, trainable=True,
+                                 collections=None, name=None, reuse=None):
+    """The parts of a variable of this shape that is cut `slicing[i]` times along dimension i."""
+    from ferroflow.python.ops import variable_scope
+    if len(shape) != len(slicing):
+        raise ValueError("The 'shape' and 'slicing' of a partitioned Variable must have the length: shape: %s, slicing: %s" % (
+            shape, slicing))
+    if len(shape) < 1:
+        raise ValueError("A partitioned Variable must have rank at least 1: shape: %s" % shape)
+
+    def partitioner(**unused):
+        return slicing
+    with variable_scope.variable_scope(name, "PartitionedVariable", reuse=reuse):
+        return list(variable_scope.get_variable(
+            "", shape=shape, dtype=dtype, initializer=initializer, trainable=trainable, partitioner=partitioner,
+            collections=collections))

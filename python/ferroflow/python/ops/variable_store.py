@@ -150,6 +150,8 @@ class VariableStore:
             raise ValueError("PartitionedVariable %s does not exist, or was not created with "
                              "tf.get_variable(). Did you mean to set reuse=False or "
                              "reuse=tf.AUTO_REUSE in VarScope?" % name)
+        # Without a name of its own a variable has that of its scope.
+        name = name.rstrip("/")
         parts = []
         for i, (offset, part_shape) in enumerate(_slices(shape.as_list(), partitions)):
             full_name = "%s/part_%d" % (name, i)

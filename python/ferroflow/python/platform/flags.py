@@ -67,6 +67,7 @@ class _Number(_Parser):
 
     def __init__(self, lower_bound=None, upper_bound=None):
         self.lower, self.upper = lower_bound, upper_bound
+        self.has_bounds = lower_bound is not None or upper_bound is not None
 
     def parse(self, argument):
         if isinstance(argument, bool):
@@ -206,7 +207,9 @@ class Flag:
         self.using_default_value = False
 
     def set(self, value):
-        """Takes a value as it is: only the command line and the default are parsed."""
+        """Takes a value as it is, within the flag's bounds. Only the command line and the default are parsed."""
+        if value is not None and getattr(self.parser, "has_bounds", False):
+            value = self._read(value)
         self.value = value
         self.using_default_value = False
 
@@ -662,6 +665,32 @@ def mark_flags_as_mutual_exclusive(flag_names, required=False, flag_values=None)
 
     text = f"{'Exactly' if required else 'At most'} one of ({', '.join(flag_names)}) must have a value other than None."
     register_multi_flags_validator(flag_names, check, text, flag_values)
+
+
+def mark_bool_flags_as_mutual_exclusive(flag_names, required=False, flag_values=None):
+    values = FLAGS if flag_values is None else flag_values
+    for name in flag_names:
+        if not values[name].boolean:
+            raise ValidationError(f"Flag --{name} is not Boolean, which is required for flags used in mark_bool_flags_as_mutual_exclusive.")
+
+    def check(values):
+        count = sum(bool(value) for value in values.values())
+        return count == 1 or count == 0 and not required
+
+    register_multi_flags_validator(
+        flag_names, check, f"{'Exactly' if required else 'At most'} one of ({', '.join(flag_names)}) must be True.", flag_values)
+
+
+def set_default(flag_holder, value):
+    """Changes the default of a flag that was defined elsewhere."""
+    flag = flag_holder._flag if hasattr(flag_holder, "_flag") else FLAGS[flag_holder.name]
+    flag.default = flag._read(value)
+    if flag.using_default_value:
+        flag.value = flag.default
+
+
+def disclaim_key_flags():
+    """Flags are not grouped by module."""
 
 
 def adopt_module_key_flags(module, flag_values=None):

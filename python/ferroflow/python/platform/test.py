@@ -218,6 +218,57 @@ def is_built_with_gpu_support():
     return True
 
 
+def is_built_with_rocm():
+    return False
+
+
+def is_built_with_xla():
+    return False
+
+
+def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_shared_name=False):
+    """Raises an AssertionError unless both graphs have the same nodes, in any order."""
+    del checkpoint_v2, hash_table_shared_name
+    for graph_def in (actual, expected):
+        if type(graph_def).__name__ != "GraphDef":
+            raise TypeError("Expected tf.GraphDef, got %s" % type(graph_def).__name__)
+    ours, wanted = ({n.name: n for n in g.node} for g in (actual, expected))
+    for name in wanted:
+        if name not in ours:
+            raise AssertionError("node %s is missing" % name)
+        if ours[name] != wanted[name]:
+            raise AssertionError("node %s differs:\n%s\nis not\n%s" % (name, ours[name], wanted[name]))
+    extra = sorted(set(ours) - set(wanted))
+    if extra:
+        raise AssertionError("nodes are not expected: %s" % ", ".join(extra))
+
+
+class StubOutForTesting:
+    """Replaces attributes until `CleanUp`."""
+
+    def __init__(self):
+        self._replaced = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.CleanUp()
+
+    def Set(self, parent, child_name, new_child):  # noqa: N802
+        self._replaced.append((parent, child_name, getattr(parent, child_name)))
+        setattr(parent, child_name, new_child)
+
+    SmartSet = Set
+
+    def UnsetAll(self):  # noqa: N802
+        for parent, name, old in reversed(self._replaced):
+            setattr(parent, name, old)
+        self._replaced = []
+
+    CleanUp = SmartUnsetAll = UnsetAll
+
+
 def gpu_device_name():
     return "/device:GPU:0" if _ferroflow.gpu_descriptions() else ""
 
