@@ -7,6 +7,9 @@
 //! processes in its group detect the loss themselves. All of them then ask for their next rank.
 //! Newcomers that can reach the driver but not the other ranks are left out of the next epoch.
 //! Epochs are fenced: a process of an old epoch cannot connect to a new one.
+//!
+//! Reduce servers join as processes of their own kind. They count towards no limit: an epoch has
+//! those that are ready, after its ranks.
 
 mod driver;
 mod member;
@@ -20,7 +23,7 @@ use rustix::net::sockopt;
 use std::net::TcpStream;
 use std::time::Duration;
 
-const MAGIC: u32 = 0xFE44_E1A7;
+const MAGIC: u32 = 0xFE44_E1A8;
 
 /// The role in the certificate of the driver.
 const DRIVER_ROLE: &str = "driver";
@@ -44,8 +47,8 @@ fn watch(stream: &TcpStream) -> std::io::Result<()> {
 /// A message from a process to the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WorkerMessage {
-    /// The first message: the name of the process.
-    Hello { name: String },
+    /// The first message: the name of the process, and whether it is a reduce server.
+    Hello { name: String, is_server: bool },
     /// The process has left its epoch, if it was in one. It would listen at this address as rank 0.
     Ready { address: String },
     /// The process has connected to the other ranks of its epoch.
@@ -65,13 +68,16 @@ pub(crate) enum DriverMessage {
     Assign {
         epoch: u64,
         rank: u32,
+        /// The number of processes. The last ones are servers.
         size: u32,
+        servers: u32,
+        servers_only: bool,
         address: String,
         /// The addresses of the parameter servers, separated by commas; empty if there are none.
         ps: String,
     },
-    /// Newcomers wait for ranks, or the parameter servers have changed: leave the epoch at the next
-    /// opportunity.
+    /// Newcomers wait for a place in a group, or the parameter servers have changed: leave the epoch
+    /// at the next opportunity.
     NewcomersWaiting,
     /// A rank of this epoch is gone: do not wait for it.
     RankLost { epoch: u64 },
@@ -83,7 +89,9 @@ impl WorkerMessage {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         match self {
-            WorkerMessage::Hello { name } => w.u8(1).u32(MAGIC).text(name),
+            WorkerMessage::Hello { name, is_server } => {
+                w.u8(1).u32(MAGIC).text(name).u8(u8::from(*is_server))
+            }
             WorkerMessage::Ready { address } => w.u8(2).text(address),
             WorkerMessage::Done => w.u8(3),
             WorkerMessage::GroupFormed { epoch } => w.u8(4).u64(*epoch),
@@ -102,7 +110,7 @@ impl WorkerMessage {
                     DataLoss,
                     "the peer is not a process of this version of Ferroflow"
                 );
-                WorkerMessage::Hello { name: r.text()? }
+                WorkerMessage::Hello { name: r.text()?, is_server: r.u8()? != 0 }
             }
             2 => WorkerMessage::Ready { address: r.text()? },
             3 => WorkerMessage::Done,
@@ -123,8 +131,9 @@ impl DriverMessage {
     fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::default();
         match self {
-            DriverMessage::Assign { epoch, rank, size, address, ps } => {
-                w.u8(1).u64(*epoch).u32(*rank).u32(*size).text(address).text(ps)
+            DriverMessage::Assign { epoch, rank, size, servers, servers_only, address, ps } => {
+                w.u8(1).u64(*epoch).u32(*rank).u32(*size).u32(*servers);
+                w.u8(u8::from(*servers_only)).text(address).text(ps)
             }
             DriverMessage::NewcomersWaiting => w.u8(2),
             DriverMessage::RankLost { epoch } => w.u8(3).u64(*epoch),
@@ -140,6 +149,8 @@ impl DriverMessage {
                 epoch: r.u64()?,
                 rank: r.u32()?,
                 size: r.u32()?,
+                servers: r.u32()?,
+                servers_only: r.u8()? != 0,
                 address: r.text()?,
                 ps: r.text()?,
             },

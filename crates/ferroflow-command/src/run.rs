@@ -51,7 +51,8 @@ use secrets::JobSecrets;
 /// programs that read those.
 ///
 /// With -np and --min-np, --max-np or --host-discovery-script: an elastic job. It continues when
-/// processes are lost and admits new ones.
+/// processes are lost and admits new ones. Its reduce servers (--servers) are restarted when they
+/// die; the ranks go on without them meanwhile.
 ///
 /// With -np and --ps: a hybrid job, whose ranks reduce dense variables between them and keep tables
 /// on parameter servers. Each rank gets the variables of both kinds of jobs. If the job is elastic
@@ -80,6 +81,7 @@ use secrets::JobSecrets;
     ferroflow run -H hosta:2,me@hostb:2 -x PYTHONPATH -- ./train\n  \
     ferroflow run -np 4 --servers 4 --servers-only -- ./train\n  \
     ferroflow run -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh -- ./train\n  \
+    ferroflow run -np 4 --min-np 2 --servers 2 -- ./train\n  \
     ferroflow run --ps 2 -np 4 -- ./recommender"
 )]
 pub struct Args {
@@ -132,14 +134,14 @@ pub struct Args {
     #[arg(long, value_name = "LINKS", conflicts_with = "workers")]
     transport: Option<String>,
     /// Smallest number of processes to start or continue with; makes the job elastic
-    #[arg(long, value_name = "N", conflicts_with = "servers")]
+    #[arg(long, value_name = "N")]
     min_np: Option<usize>,
     /// Largest number of processes to admit when slots are free; makes the job elastic
-    #[arg(long, value_name = "N", conflicts_with = "servers")]
+    #[arg(long, value_name = "N")]
     max_np: Option<usize>,
     /// Program that prints the current hosts, one HOST:SLOTS per line; run every second; makes the
     /// job elastic
-    #[arg(long, value_name = "PROG", requires = "np", conflicts_with_all = ["hosts", "servers"])]
+    #[arg(long, value_name = "PROG", requires = "np", conflicts_with = "hosts")]
     host_discovery_script: Option<String>,
     /// Failures of processes on one host after which an elastic job stops using that host
     /// [default: 3]

@@ -30,6 +30,7 @@ fn rank() {
     let training = job.training(&g, &update).dir(out).save_steps(1).max_to_keep(3);
     let mut session = training.open().unwrap();
     let mut known = (0, 0);
+    let mut recovered = 0;
     loop {
         session.train(()).unwrap();
         let now = (job.size(), job.ps().len());
@@ -37,6 +38,10 @@ fn rank() {
             known = now;
             let pid = std::process::id();
             println!("\nrank {} of {}, {} ps, process {pid}", job.rank(), now.0, now.1);
+        }
+        if session.recoveries().len() > recovered {
+            recovered = session.recoveries().len();
+            println!("\nrank {} of {}, {} ps, recovered {recovered}", job.rank(), now.0, now.1);
         }
         if is_over(&job, &stop) {
             break;
@@ -81,6 +86,23 @@ fn process_with(words: &[&str]) -> f32 {
             }
         }
         assert!(Instant::now() < until, "no process has {words:?}");
+    }
+}
+
+/// The child of a process whose command line has this word.
+fn child_with(parent: u32, word: &str) -> f32 {
+    let until = Instant::now() + FOREVER;
+    loop {
+        for entry in std::fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+            let read = |file| std::fs::read(entry.path().join(file)).unwrap_or_default();
+            let (line, stat) = (read("cmdline"), read("stat"));
+            let (line, stat) = (String::from_utf8_lossy(&line), String::from_utf8_lossy(&stat));
+            let after_name = stat.rsplit(") ").next().unwrap_or_default();
+            if line.contains(word) && after_name.split(' ').nth(1) == Some(&parent.to_string()) {
+                return entry.file_name().to_str().unwrap().parse().unwrap();
+            }
+        }
+        assert!(Instant::now() < until, "process {parent} has no child with {word:?}");
     }
 }
 
@@ -153,6 +175,23 @@ fn a_killed_rank_and_a_killed_parameter_server_are_survived() {
     // Failed steps may have reached the table before they were repeated.
     let row = number(&end, "row");
     assert!((step..step + 5.0).contains(&row), "{end}");
+}
+
+#[test]
+fn an_elastic_job_goes_on_when_its_reduce_server_is_killed() {
+    if child::role().as_deref() == Some("rank") {
+        return rank();
+    }
+    let flags = ["--ps", "1", "-np", "2", "--min-np", "1", "--servers", "1"];
+    let job = Job::start(&flags, &child::words(this_test!()));
+    job.lines.wait_for("of 2, 1 ps");
+    kill(child_with(job.running.0.id(), "reduce-server"));
+    job.errors.wait_for("server 0 has died; restarting it");
+    let line = job.lines.wait_for("rank 0 of 2, 1 ps, recovered");
+    assert!(number(&line, "recovered") >= 1.0, "{line}");
+    let end = job.end();
+    let step = number(&end, "step");
+    assert_eq!(number(&end, "dense"), step, "{end}");
 }
 
 #[test]

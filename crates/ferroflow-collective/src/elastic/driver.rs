@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// The driver refuses all processes after this many failed epochs in a row without a lost rank.
 const TRIES: u32 = 3;
 
+/// How long the first epoch waits for reduce servers once its ranks are ready. They may join later.
+const SERVER_WAIT: Duration = Duration::from_secs(10);
+
 /// Options of a [`Driver`].
 #[derive(Clone, Debug)]
 pub struct DriverOptions {
@@ -44,6 +47,8 @@ pub struct DriverReport {
     pub done: u64,
     /// Ranks of the present epoch.
     pub size: usize,
+    /// Reduce servers of the present epoch.
+    pub servers: usize,
     /// Names of processes that were refused because the job was done before they had a rank.
     pub late: Vec<String>,
     /// The last list of parameter servers that the state of the job has moved to.
@@ -61,10 +66,11 @@ impl Drop for ClosingStream {
 }
 
 enum DriverEvent {
-    Connected(u64, ClosingStream, String),
+    Connected(u64, ClosingStream, String, bool),
     Message(u64, WorkerMessage),
     Disconnected(u64),
     Ps(Vec<String>),
+    Servers(usize, bool),
     Stop,
 }
 
@@ -107,6 +113,9 @@ impl Driver {
             failures: 0,
             ps: Vec::new(),
             told_ps: Vec::new(),
+            expected_servers: 0,
+            servers_only: false,
+            servers_missing_since: None,
             report: report.clone(),
         };
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -131,6 +140,13 @@ impl Driver {
     pub fn set_ps(&self, addresses: Vec<String>) {
         // Ignore the error: the driver has ended.
         let _ = self.events.send(DriverEvent::Ps(addresses));
+    }
+
+    /// Sets how many reduce servers the first epoch waits for, for a few seconds. `only` says that
+    /// they sum everything, as parameter servers do.
+    pub fn expect_servers(&self, count: usize, only: bool) {
+        // Ignore the error: the driver has ended.
+        let _ = self.events.send(DriverEvent::Servers(count, only));
     }
 
     /// The counters so far.
@@ -200,9 +216,9 @@ fn admit(greeted: Greeted, id: u64, events: &Sender<DriverEvent>) -> Option<Secu
     stream.tcp().set_write_timeout(Some(Duration::from_secs(5))).ok()?;
     let is_member = stream.may_be(MEMBER_ROLE);
     match WorkerMessage::decode(&first) {
-        Ok(WorkerMessage::Hello { name }) if is_member => {
-            let connected = DriverEvent::Connected(id, ClosingStream(stream.clone()), name);
-            events.send(connected).ok()?;
+        Ok(WorkerMessage::Hello { name, is_server }) if is_member => {
+            let closing = ClosingStream(stream.clone());
+            events.send(DriverEvent::Connected(id, closing, name, is_server)).ok()?;
             Some(stream)
         }
         _ => {
@@ -229,6 +245,8 @@ fn listen(mut stream: SecureStream, id: u64, events: &Sender<DriverEvent>) {
 struct Worker {
     stream: ClosingStream,
     name: String,
+    /// Whether it is a reduce server.
+    is_server: bool,
     /// The epoch it is in, and its rank there.
     assigned: Option<(u64, u32)>,
     /// Where it would listen as rank 0, if it is ready for a rank.
@@ -266,6 +284,10 @@ struct EpochState {
     /// The parameter servers, and those that the ranks of the present epoch know.
     ps: Vec<String>,
     told_ps: Vec<String>,
+    expected_servers: usize,
+    servers_only: bool,
+    /// Since when the first epoch could begin, but for servers.
+    servers_missing_since: Option<Instant>,
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
 
@@ -284,12 +306,13 @@ impl EpochState {
 
     fn take(&mut self, event: DriverEvent) {
         match event {
-            DriverEvent::Connected(id, stream, name) => {
+            DriverEvent::Connected(id, stream, name, is_server) => {
                 self.report.lock().joined += 1;
                 let (assigned, ready, connected_in) = (None, None, None);
                 let worker = Worker {
                     stream,
                     name,
+                    is_server,
                     assigned,
                     ready,
                     late: false,
@@ -339,6 +362,9 @@ impl EpochState {
                 }
             }
             DriverEvent::Ps(addresses) => self.ps = addresses,
+            DriverEvent::Servers(count, only) => {
+                (self.expected_servers, self.servers_only) = (count, only);
+            }
             DriverEvent::Message(_, WorkerMessage::Hello { .. }) | DriverEvent::Stop => {}
         }
     }
@@ -359,7 +385,14 @@ impl EpochState {
         }
         let began =
             |w: &Worker| w.connected_in.is_some() || (w.assigned.is_some() && w.ready.is_none());
-        for worker in self.workers.values_mut().filter(|w| !began(w) && !w.late) {
+        // Servers stay for the ranks that have not finished.
+        if self.workers.values().all(|w| w.is_server) {
+            for server in self.workers.values_mut().filter(|w| w.ready.is_some()) {
+                server.ready = None;
+                send(server, &DriverMessage::Refused(err!(FailedPrecondition, "{JOB_IS_DONE}")));
+            }
+        }
+        for worker in self.workers.values_mut().filter(|w| !w.is_server && !began(w) && !w.late) {
             (worker.late, worker.ready) = (true, None);
             // Record it first, so that the launcher knows before the process can end.
             self.report.lock().late.push(worker.name.clone());
@@ -388,9 +421,11 @@ impl EpochState {
         let busy = self.workers.values().filter(|w| inside(w) && w.ready.is_none()).count();
         if busy > 0 {
             let is_new = |w: &Worker| w.ready.is_some() && !inside(w) && !w.is_suspect();
-            let newcomers = self.workers.values().any(is_new);
-            let room = self.workers.values().filter(|w| inside(w)).count() < self.options.max;
-            if (newcomers && room) || self.ps != self.told_ps {
+            let newcomers =
+                |servers| self.workers.values().any(|w| w.is_server == servers && is_new(w));
+            let ranks = self.workers.values().filter(|w| inside(w) && !w.is_server).count();
+            let has_newcomers = (newcomers(false) && ranks < self.options.max) || newcomers(true);
+            if has_newcomers || self.ps != self.told_ps {
                 let here = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
                 here.for_each(|w| send(w, &DriverMessage::NewcomersWaiting));
             }
@@ -402,7 +437,7 @@ impl EpochState {
         let mut ready: Vec<(u64, &Worker)> = self
             .workers
             .iter()
-            .filter(|(_, w)| w.ready.is_some())
+            .filter(|(_, w)| w.ready.is_some() && !w.is_server)
             .map(|(&id, w)| (id, w))
             .collect();
         let least = self.options.min.max(1);
@@ -419,6 +454,19 @@ impl EpochState {
                 return self.refuse_too_few(there, least);
             }
         }
+        let servers: Vec<u64> = self
+            .workers
+            .iter()
+            .filter(|(_, w)| w.ready.is_some() && w.is_server && !w.is_suspect())
+            .map(|(&id, _)| id)
+            .collect();
+        if epoch == 0 && servers.len() < self.expected_servers {
+            let since = *self.servers_missing_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < SERVER_WAIT {
+                return;
+            }
+        }
+        self.servers_missing_since = None;
         // Processes with failed epochs get another try only if there are too few others.
         ready.sort_by_key(|&(id, w)| (if w.is_suspect() { w.failed_epochs } else { 0 }, id));
         let free = ready.iter().filter(|(_, w)| !w.is_suspect()).count();
@@ -431,7 +479,9 @@ impl EpochState {
         });
         let spare = held + ready.split_off(ready.len().min(self.options.max)).len();
         let Some(address) = ready.first().and_then(|(_, w)| w.ready.clone()) else { return };
-        let ready: Vec<u64> = ready.into_iter().map(|(id, _)| id).collect();
+        let mut ready: Vec<u64> = ready.into_iter().map(|(id, _)| id).collect();
+        let (ranks, server_count) = (ready.len(), servers.len() as u32);
+        ready.extend(servers);
         (self.lost_since, self.short_since, self.has_lost) = (None, None, false);
         self.epoch += 1;
         let size = ready.len() as u32;
@@ -440,7 +490,8 @@ impl EpochState {
         {
             // Update the report before a rank can act on its assignment.
             let mut report = self.report.lock();
-            (report.epochs, report.size) = (self.epoch, size as usize);
+            (report.epochs, report.size) = (self.epoch, ranks);
+            report.servers = server_count as usize;
         }
         for (rank, id) in ready.iter().enumerate() {
             let Some(worker) = self.workers.get_mut(id) else { continue };
@@ -448,9 +499,21 @@ impl EpochState {
             worker.assigned = Some((epoch, rank));
             worker.ready = None;
             let (address, ps) = (address.clone(), ps.clone());
-            send(worker, &DriverMessage::Assign { epoch, rank, size, address, ps });
+            let assign = DriverMessage::Assign {
+                epoch,
+                rank,
+                size,
+                servers: server_count,
+                servers_only: self.servers_only,
+                address,
+                ps,
+            };
+            send(worker, &assign);
         }
-        tracing::info!("epoch {}: {size} ranks, {spare} waiting", self.epoch);
+        tracing::info!(
+            "epoch {}: {ranks} ranks, {server_count} servers, {spare} waiting",
+            self.epoch
+        );
     }
 
     /// Evaluates an epoch whose processes have all come back or gone. An error if the driver should
@@ -507,6 +570,8 @@ impl EpochState {
         let since = [self.short_since, self.lost_since].into_iter().flatten().min();
         // A timeout that is too large for the clock never expires.
         let until = since.and_then(|since| since.checked_add(self.options.timeout));
+        let servers = self.servers_missing_since.and_then(|t| t.checked_add(SERVER_WAIT));
+        let until = [until, servers].into_iter().flatten().min();
         until.map_or(Duration::from_secs(60), |t| t.saturating_duration_since(Instant::now()))
     }
 }

@@ -23,7 +23,10 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 struct Assignment {
     epoch: u64,
     rank: usize,
+    /// Servers included.
     size: usize,
+    servers: usize,
+    servers_only: bool,
     address: String,
     ps: String,
 }
@@ -69,6 +72,26 @@ impl ElasticMember {
         name: &str,
         trust: Trust,
     ) -> Result<ElasticMember> {
+        ElasticMember::introduce(address, token, name, trust, false)
+    }
+
+    /// Connects as a reduce server, which sums for the ranks and has no values of its own.
+    pub fn connect_server(
+        address: &str,
+        token: &str,
+        name: &str,
+        trust: Trust,
+    ) -> Result<ElasticMember> {
+        ElasticMember::introduce(address, token, name, trust, true)
+    }
+
+    fn introduce(
+        address: &str,
+        token: &str,
+        name: &str,
+        trust: Trust,
+        is_server: bool,
+    ) -> Result<ElasticMember> {
         let problem = |e: std::io::Error| {
             err!(Unavailable, "cannot reach the elastic driver at {address}: {e}")
         };
@@ -84,7 +107,7 @@ impl ElasticMember {
         let secret = JobToken::new(token);
         let mut stream = SecureStream::connect(stream, &trust, &secret, expected, deadline)
             .map_err(|e| e.context(format!("the elastic driver at {address}")))?;
-        let hello = WorkerMessage::Hello { name: name.into() };
+        let hello = WorkerMessage::Hello { name: name.into(), is_server };
         write_frame(&mut stream, &hello.encode()).map_err(problem)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(MemberState::default()),
@@ -104,12 +127,22 @@ impl ElasticMember {
     /// Connects as the environment describes (`FERROFLOW_ELASTIC` is the driver's address). `None`
     /// if it describes no elastic job.
     pub fn from_env() -> Result<Option<ElasticMember>> {
+        ElasticMember::from_env_as(false)
+    }
+
+    /// The same as a reduce server.
+    pub fn server_from_env() -> Result<Option<ElasticMember>> {
+        ElasticMember::from_env_as(true)
+    }
+
+    fn from_env_as(is_server: bool) -> Result<Option<ElasticMember>> {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let Some(address) = var("FERROFLOW_ELASTIC") else { return Ok(None) };
         let token = ferroflow_identity::take_secret("FERROFLOW_TOKEN").unwrap_or_default();
         let name =
             var("FERROFLOW_NAME").unwrap_or_else(|| format!("process {}", std::process::id()));
-        ElasticMember::connect_with(&address, &token, &name, Trust::from_env()?).map(Some)
+        let trust = Trust::from_env()?;
+        ElasticMember::introduce(&address, &token, &name, trust, is_server).map(Some)
     }
 
     /// Waits for a rank in the next epoch and connects to its other ranks. Tries again if one of
@@ -135,6 +168,7 @@ impl ElasticMember {
             let addresses = assignment.ps.split(',').filter(|address| !address.is_empty());
             self.ps = addresses.map(str::to_string).collect();
             let mut member = Membership::new(assignment.rank, assignment.size, assignment.address);
+            (member.servers, member.servers_only) = (assignment.servers, assignment.servers_only);
             member.token = format!("{}/{}", self.token, assignment.epoch);
             member.timeout = GROUP_TIMEOUT;
             member.trust = self.trust.clone();
@@ -232,12 +266,13 @@ fn listen(mut stream: SecureStream, shared: &Shared) {
             Err(e) => break err!(Unavailable, "the elastic driver is gone: {e}"),
         };
         match message {
-            Ok(DriverMessage::Assign { epoch, rank, size, address, ps }) => {
-                let (rank, size) = (rank as usize, size as usize);
+            Ok(DriverMessage::Assign { epoch, rank, size, servers, servers_only, address, ps }) => {
+                let (rank, size, servers) = (rank as usize, size as usize, servers as usize);
                 let mut state = shared.state.lock();
                 state.epoch = epoch;
                 state.lost = Arc::new(AtomicBool::new(false));
-                state.assignment = Some(Assignment { epoch, rank, size, address, ps });
+                state.assignment =
+                    Some(Assignment { epoch, rank, size, servers, servers_only, address, ps });
                 drop(state);
                 shared.changed.notify_all();
             }

@@ -2,6 +2,7 @@
 
 use super::driver::ClosingStream;
 use super::*;
+use crate::engine::{Engine, EngineOptions, SubmitOptions};
 use crate::group::{Group, GroupOptions};
 use crate::link_cost::LinkCostModel;
 use crate::reduce::ReduceOp;
@@ -27,7 +28,8 @@ fn member(driver: &Driver, name: &str) -> ElasticMember {
 #[test]
 fn messages_are_decoded_as_encoded() {
     let words = [
-        WorkerMessage::Hello { name: "n".into() },
+        WorkerMessage::Hello { name: "n".into(), is_server: false },
+        WorkerMessage::Hello { name: "s".into(), is_server: true },
         WorkerMessage::Ready { address: "a:1".into() },
         WorkerMessage::Done,
         WorkerMessage::GroupFormed { epoch: 1 << 40 },
@@ -42,6 +44,8 @@ fn messages_are_decoded_as_encoded() {
             epoch: 1 << 40,
             rank: 2,
             size: 3,
+            servers: 1,
+            servers_only: true,
             address: "a:1".into(),
             ps: "b:1,c:2".into(),
         },
@@ -160,6 +164,80 @@ fn survivors_of_a_lost_rank_form_a_new_group_and_a_newcomer_joins() {
     });
     let report = driver.report();
     assert_eq!((report.joined, report.lost), (4, 1));
+}
+
+/// Trains in two ranks until there is no server, and then until there is one. Returns the numbers
+/// of servers of all groups.
+fn train_with_servers(mut member: ElasticMember, options: &GroupOptions) -> Vec<usize> {
+    let mut servers = Vec::new();
+    loop {
+        let group = member.next_group(options).unwrap();
+        assert_eq!(group.size(), 2);
+        servers.push(group.servers());
+        let engine = Engine::start(group, EngineOptions::default()).unwrap();
+        let sum = |name: String, x: f32, op: ReduceOp| {
+            let handle = engine.all_reduce(&name, vec![x], SubmitOptions::op(op))?;
+            handle.wait().map(|sum| sum[0])
+        };
+        for step in 0.. {
+            let newcomers = f32::from(u8::from(member.has_newcomers()));
+            let Ok(newcomers) = sum(format!("newcomers {step}"), newcomers, ReduceOp::Max) else {
+                break;
+            };
+            match sum(format!("x {step}"), 1.0, ReduceOp::Sum) {
+                Ok(sum) => assert_eq!(sum, 2.0),
+                Err(_) => break,
+            }
+            if newcomers > 0.0 {
+                break;
+            }
+            if servers.contains(&0) && servers.last() == Some(&1) {
+                member.done();
+                return servers;
+            }
+        }
+    }
+}
+
+#[test]
+fn servers_sum_for_elastic_ranks_and_are_replaced() {
+    let driver = driver(2, 2, 2);
+    driver.expect_servers(1, false);
+    let address = driver.address().to_string();
+    let server = |name| ElasticMember::connect_server(&address, "t", name, Trust::default());
+    let options = options();
+    std::thread::scope(|scope| {
+        let options = &options;
+        let [a, b] = ["a", "b"].map(|name| {
+            let member = member(&driver, name);
+            scope.spawn(move || train_with_servers(member, options))
+        });
+        let mut first = server("server 0").unwrap();
+        let group = first.next_group(options).unwrap();
+        assert!(group.is_server());
+        assert_eq!(driver.report().servers, 1);
+        // Closes all connections without leaving, like a killed process.
+        group.control().unwrap().cut();
+        drop(first);
+        drop(group);
+        // The ranks go on without a server.
+        while driver.report().servers > 0 {
+            std::thread::yield_now();
+        }
+        let mut second = server("server 1").unwrap();
+        let end = loop {
+            match second.next_group(options) {
+                Ok(group) => Engine::start(group, EngineOptions::default()).unwrap().serve(),
+                Err(e) => break e,
+            }
+            .unwrap_or_else(|e| assert_eq!(e.code(), Code::Unavailable, "{e}"));
+        };
+        assert!(is_job_done(&end), "{end}");
+        for servers in [a.join().unwrap(), b.join().unwrap()] {
+            assert_eq!((servers[0], servers.last()), (1, Some(&1)), "{servers:?}");
+            assert!(servers.contains(&0), "{servers:?}");
+        }
+    });
 }
 
 /// Killed processes come back at other addresses, first as the last rank and then as rank 0.
@@ -347,7 +425,7 @@ fn unreachable_member(driver: &Driver, name: &str) -> Option<(Error, u32)> {
     let (trust, token) = (Trust::default(), JobToken::new("t"));
     let stream = SecureStream::connect(stream, &trust, &token, expected, deadline).unwrap();
     let say = |word: WorkerMessage| write_frame(&mut &stream, &word.encode()).unwrap();
-    say(WorkerMessage::Hello { name: name.into() });
+    say(WorkerMessage::Hello { name: name.into(), is_server: false });
     let ready = || WorkerMessage::Ready { address: "127.0.0.1:1".into() };
     say(ready());
     let mut places = 0;

@@ -9,6 +9,7 @@ use super::secrets::JobSecrets;
 use super::shortage::Shortage;
 use super::{Args, show_to, tell_stragglers, watch};
 use crate::dashboard::{JobBoard, Sources};
+use super::summing::{self, ElasticServers};
 use crate::launch::{
     GRACE, Guard, JobEvent, Process, RemoteShell, Running, StopReason, ask_to_end, code_of, finish,
     hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
@@ -45,6 +46,10 @@ pub struct ElasticPlan {
     pub ps: Option<usize>,
     /// The address of the dashboard, if there is one.
     pub page: Option<String>,
+    /// The host of each reduce server.
+    pub servers: Vec<Host>,
+    /// Whether reduce servers sum everything.
+    pub servers_only: bool,
 }
 
 /// The least and the greatest number of ranks of an elastic job that starts with `np`.
@@ -85,6 +90,8 @@ impl ElasticPlan {
             insecure: args.insecure,
             ps: args.hybrid_ps(),
             page: args.dashboard.clone(),
+            servers: summing::hosts_of(args)?,
+            servers_only: args.servers_only,
         })
     }
 }
@@ -115,6 +122,7 @@ struct ElasticJob<'a> {
     driver: Driver,
     /// The parameter servers of a hybrid job.
     ps: Option<PsServers>,
+    servers: ElasticServers,
     events: Sender<JobEvent>,
     guard: Arc<Guard>,
     /// Watches the processes on this host.
@@ -140,7 +148,8 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
     }
     let (listener, address) = meeting_place(&plan)?;
     // A script may find other hosts later.
-    let leaves = plan.script.is_some() || plan.hosts.iter().any(|h| h.login().is_some());
+    let mut hosts = plan.hosts.iter().chain(&plan.servers);
+    let leaves = plan.script.is_some() || hosts.any(|h| h.login().is_some());
     let secrets = JobSecrets::new(leaves, plan.insecure)?;
     let options = DriverOptions {
         min: plan.min,
@@ -154,6 +163,7 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
     let driver = Driver::start_with(listener, options, trust)?;
     let sources = Sources { trust: secrets.trust("launcher", "localhost")?, ..Sources::default() };
     let watched = watch(plan.page.as_deref(), plan.max, sources)?;
+    let servers = ElasticServers::new(&plan.servers, &address, plan.failures);
     let failed = vec![0; plan.hosts.len()];
     let guard = Arc::new(Guard::start());
     let ps = plan.ps.map(|count| PsServers::new(host, count, plan.failures));
@@ -170,6 +180,7 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
         short: Shortage::default(),
         driver,
         ps,
+        servers,
         events,
         guard,
         watched,
@@ -179,6 +190,7 @@ pub fn run(mut plan: ElasticPlan, shell: &RemoteShell) -> Result<u8> {
     let mut running: Vec<Running> = job.slots.drain(..).map(|s| s.running).collect();
     running.append(&mut job.ended);
     running.extend(job.ps.take().into_iter().flat_map(PsServers::into_running));
+    running.extend(job.servers.take_running());
     let code = finish(&mut running, &inbox, result.as_ref().copied().unwrap_or(1));
     let seen = job.driver.report();
     if seen.epochs > 1 || seen.lost > 0 {
@@ -212,8 +224,9 @@ fn await_slots(plan: &mut ElasticPlan, inbox: &Receiver<JobEvent>) -> Result<Opt
 
 /// The address at which the processes reach the driver.
 fn meeting_place(plan: &ElasticPlan) -> Result<(TcpListener, String)> {
-    let all_here = plan.script.is_none() && plan.hosts.iter().all(Host::is_here);
-    let own = own_address(&plan.hosts).filter(|_| !all_here);
+    let hosts: Vec<Host> = plan.hosts.iter().chain(&plan.servers).cloned().collect();
+    let all_here = plan.script.is_none() && hosts.iter().all(Host::is_here);
+    let own = own_address(&hosts).filter(|_| !all_here);
     let any = match own {
         _ if all_here => "127.0.0.1:0",
         Some(address) if address.is_ipv6() => "[::]:0",
@@ -236,6 +249,7 @@ impl ElasticJob<'_> {
         let mut first_failure: Option<u8> = None;
         loop {
             self.tend_ps()?;
+            self.tend_servers()?;
             self.fill()?;
             if self.slots.is_empty() && (self.is_done() || first_failure.is_some()) {
                 return Ok(if self.done > 0 { 0 } else { first_failure.unwrap_or(0) });
@@ -294,6 +308,20 @@ impl ElasticJob<'_> {
         };
         if ps.tend(&self.secrets, settled.as_deref(), launch)? {
             self.driver.set_ps(ps.addresses());
+        }
+        Ok(())
+    }
+
+    /// Starts and restarts reduce servers.
+    fn tend_servers(&mut self) -> Result<()> {
+        if self.is_done() {
+            return Ok(());
+        }
+        let launch = |process: Process, index: usize| {
+            start(process, index, self.shell, &self.events, &self.guard)
+        };
+        if let Some(count) = self.servers.tend(&self.secrets, launch)? {
+            self.driver.expect_servers(count, self.plan.servers_only);
         }
         Ok(())
     }
@@ -431,6 +459,8 @@ mod tests {
             insecure: false,
             ps: None,
             page: None,
+            servers: Vec::new(),
+            servers_only: false,
         }
     }
 
@@ -461,6 +491,8 @@ mod tests {
         assert_eq!(with(2, Some(1), None).unwrap().max, 2);
         assert!(with(2, Some(3), None).is_err() && with(2, None, Some(1)).is_err());
         assert!(with(2, Some(0), None).is_err());
+        let args = Args { servers: Some(2), min_np: Some(1), ..crate::run::tests::args(2, None) };
+        assert_eq!(ElasticPlan::new(&args, 2).unwrap().servers.len(), 2);
         let too_few = Args { min_np: Some(1), ..crate::run::tests::args(2, Some("a:1")) };
         assert!(ElasticPlan::new(&too_few, 2).is_err(), "nothing says that there will be more");
     }

@@ -3,8 +3,9 @@
 use super::address::address_of;
 use super::hosts::{Host, hosts, invalid};
 use super::secrets::JobSecrets;
-use crate::launch::Process;
+use crate::launch::{Process, Running, note_ended, tell};
 use ferroflow::Result;
+use ferroflow::collective::elastic::{ElasticMember, is_job_done};
 use ferroflow::collective::{Engine, EngineOptions, Group, GroupOptions, Membership};
 use ferroflow_identity::rank_role;
 
@@ -32,8 +33,6 @@ pub fn processes(
     secrets: &JobSecrets,
     job: &[&Host],
 ) -> Result<Vec<Process>> {
-    let own = crate::own_program()
-        .map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
     let process = |(i, host): (usize, &Host)| {
         let env = [
             ("FERROFLOW_RANK", (n + i).to_string()),
@@ -43,24 +42,105 @@ pub fn processes(
             ("FERROFLOW_ADDRESS", address.to_string()),
             ("FERROFLOW_TOKEN", secrets.token().reveal().to_string()),
         ];
-        let here = host.login().is_none();
         let mut env = env.map(|(name, value)| (name.to_string(), value)).to_vec();
         env.extend(secrets.env(&[rank_role(n + i)], host, &address_of(host, job)?)?);
-        Ok(Process {
-            label: format!("server {i}"),
-            name: format!("server {i}"),
-            program: if here { own.display().to_string() } else { "ferroflow".into() },
-            args: vec!["reduce-server".into()],
-            env,
-            host: host.login(),
-            serves: true,
-        })
+        server(i, host, env)
     };
     hosts.iter().enumerate().map(process).collect()
 }
 
+/// The process of reduce server `i`.
+fn server(i: usize, host: &Host, env: Vec<(String, String)>) -> Result<Process> {
+    let own = crate::own_program()
+        .map_err(|e| invalid(format!("cannot find the path of this program: {e}")))?;
+    let here = host.login().is_none();
+    Ok(Process {
+        label: format!("server {i}"),
+        name: format!("server {i}"),
+        program: if here { own.display().to_string() } else { "ferroflow".into() },
+        args: vec!["reduce-server".into()],
+        env,
+        host: host.login(),
+        serves: true,
+    })
+}
+
+/// The reduce servers of an elastic job, restarted when they die. The job goes on without a server
+/// that dies too often.
+pub struct ElasticServers {
+    servers: Vec<ElasticServer>,
+    /// The address of the elastic driver.
+    driver: String,
+    /// How often a server may die.
+    failures: usize,
+    started: usize,
+    /// How many there should be, as the driver knows.
+    told: Option<usize>,
+}
+
+struct ElasticServer {
+    host: Host,
+    running: Option<Running>,
+    failed: usize,
+}
+
+impl ElasticServers {
+    /// Servers that the first [`ElasticServers::tend`] starts.
+    pub fn new(hosts: &[Host], driver: &str, failures: usize) -> ElasticServers {
+        let server = |host: &Host| ElasticServer { host: host.clone(), running: None, failed: 0 };
+        let servers = hosts.iter().map(server).collect();
+        ElasticServers { servers, driver: driver.into(), failures, started: 0, told: None }
+    }
+
+    /// Starts missing servers and restarts those that died. Returns how many there should be, if
+    /// that has changed.
+    pub fn tend(
+        &mut self,
+        secrets: &JobSecrets,
+        launch: impl Fn(Process, usize) -> Result<Running>,
+    ) -> Result<Option<usize>> {
+        for (i, server) in self.servers.iter_mut().enumerate() {
+            if let Some(running) = &mut server.running {
+                note_ended(std::slice::from_mut(running));
+                if running.status.is_none() {
+                    continue;
+                }
+                server.running = None;
+                server.failed += 1;
+                match server.failed < self.failures {
+                    true => tell(format!("server {i} has died; restarting it")),
+                    false => tell(format!("server {i} is not restarted, it has died too often")),
+                }
+            }
+            if server.failed >= self.failures {
+                continue;
+            }
+            // A new name for each process, as ranks have.
+            let name = format!("server {}", self.started);
+            self.started += 1;
+            let mut env = vec![
+                ("FERROFLOW_ELASTIC".to_string(), self.driver.clone()),
+                ("FERROFLOW_TOKEN".to_string(), secrets.token().reveal().to_string()),
+                ("FERROFLOW_NAME".to_string(), name),
+            ];
+            env.extend(secrets.env(&[], &server.host, &server.host.name)?);
+            server.running = Some(launch(self::server(i, &server.host, env)?, i)?);
+        }
+        let count = self.servers.iter().filter(|server| server.failed < self.failures).count();
+        Ok((self.told.replace(count) != Some(count)).then_some(count))
+    }
+
+    /// The processes that still run.
+    pub fn take_running(&mut self) -> Vec<Running> {
+        self.servers.drain(..).filter_map(|server| server.running).collect()
+    }
+}
+
 /// Serves until the ranks are done.
 pub fn serve() -> Result<()> {
+    if let Some(member) = ElasticMember::server_from_env()? {
+        return serve_elastic(member);
+    }
     let member = Membership::from_env()?;
     let member =
         member.ok_or_else(|| {
@@ -71,4 +151,18 @@ pub fn serve() -> Result<()> {
         return Err(invalid(format!("rank {} of the job is not a reduce server", group.rank())));
     }
     Engine::start(group, EngineOptions::default())?.serve()
+}
+
+/// Serves one group of ranks after the other.
+fn serve_elastic(mut member: ElasticMember) -> Result<()> {
+    loop {
+        let group = match member.next_group(&GroupOptions::default()) {
+            Ok(group) => group,
+            Err(e) if is_job_done(&e) => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        if let Err(e) = Engine::start(group, EngineOptions::default())?.serve() {
+            tracing::info!("the group has failed, this server joins the next one: {e}");
+        }
+    }
 }
