@@ -1,10 +1,12 @@
 //! The client side of a session on another task's master.
 
+use crate::client_blocks::{BLOCKS_FROM, BlockOffer, SharedBlocks};
 use crate::error::from_status;
 use crate::liveness::Liveness;
 use crate::messages::{
     CloseSessionRequest, CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse,
     ListDevicesRequest, PartialRunSetupRequest, PartialRunSetupResponse, ResetRequest,
+    ShareBlocksResponse,
 };
 use crate::net::TlsConnector;
 use crate::rpc::client::ChannelOptions;
@@ -15,13 +17,20 @@ use crate::wire::{Decode, Encode, GraphMessage, create_session};
 use bytes::Bytes;
 use ferroflow_core::{Code, Result, Tensor, bail, err};
 use ferroflow_graph::wire::MessageReader;
-use ferroflow_graph::wire::step::{FULL_TRACE, RunStepOptions, RunStepRequest, RunStepResponse};
+use ferroflow_graph::wire::step::{
+    FULL_TRACE, NamedTensor, RunStepOptions, RunStepRequest, RunStepResponse,
+};
 use ferroflow_graph::{GraphDef, RunMetadata};
 use ferroflow_identity::{Credentials, Trust};
 use ferroflow_runtime::Placement;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+
+/// The timeout for agreeing on shared memory.
+const SHARE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The timeout for closing a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -89,6 +98,9 @@ pub struct StepAnswer {
 pub struct RemoteSession {
     master: MasterOf,
     handle: String,
+    /// The memory that it shares with its master, once large tensors have made it ask for it. `None`
+    /// if they share none.
+    blocks: OnceCell<Option<SharedBlocks>>,
     /// The graph's version on the master.
     version: AtomicI64,
 }
@@ -262,7 +274,8 @@ impl RemoteSession {
         let response: CreateSessionResponse =
             master.unary("CreateSession", request, options).await?;
         let version = AtomicI64::new(response.graph_version);
-        Ok(RemoteSession { master, handle: response.session_handle, version })
+        let (handle, blocks) = (response.session_handle, OnceCell::new());
+        Ok(RemoteSession { master, handle, blocks, version })
     }
 
     /// Adds nodes and functions to the graph. The master refuses one of two concurrent extensions.
@@ -355,9 +368,10 @@ impl RemoteSession {
             partial_run_handle,
             store_errors_in_response_body: true,
             request_id: fastrand::i64(1..),
+            ..RunStepRequest::default()
         };
         let fetches = request.fetches.clone();
-        let response = self.master.run_step(request, options.timeout).await?;
+        let response = self.run_with_blocks(request, options.timeout).await?;
         if let Some(error) = response.status {
             return Err(error);
         }
@@ -368,6 +382,52 @@ impl RemoteSession {
         });
         let tensors = tensors.collect::<Result<_>>()?;
         Ok(StepAnswer { tensors, metadata: response.metadata.unwrap_or_default() })
+    }
+
+    /// Runs a step with large feeds and fetches in shared memory, where there is any.
+    async fn run_with_blocks(
+        &self,
+        mut request: RunStepRequest,
+        timeout: Option<Duration>,
+    ) -> Result<RunStepResponse> {
+        let is_large = |tensors: &[NamedTensor]| {
+            tensors.iter().any(|(_, tensor)| tensor.byte_len() >= BLOCKS_FROM)
+        };
+        let has_large_feeds = is_large(&request.feeds);
+        let blocks = match has_large_feeds {
+            true => self.blocks.get_or_init(|| self.share_blocks()).await.as_ref(),
+            false => self.blocks.get().and_then(Option::as_ref),
+        };
+        let Some(blocks) = blocks else {
+            let response = self.master.run_step(request, timeout).await?;
+            if is_large(&response.tensors) {
+                // For the next step.
+                self.blocks.get_or_init(|| self.share_blocks()).await;
+            }
+            return Ok(response);
+        };
+        request.block_feeds = blocks.put(&mut request.feeds);
+        request.takes_blocks = true;
+        let mut response = self.master.run_step(request, timeout).await?;
+        blocks.take(std::mem::take(&mut response.block_tensors), &mut response.tensors)?;
+        Ok(response)
+    }
+
+    /// Agrees with the master on shared memory. `None` if they are not different processes of one
+    /// host and user, or if the master is TensorFlow's.
+    async fn share_blocks(&self) -> Option<SharedBlocks> {
+        if matches!(self.master, MasterOf::Here(_)) {
+            return None;
+        }
+        let handle = self.handle.clone();
+        let offer = spawn_blocking(move || BlockOffer::new(&handle)).await.ok()?;
+        let offer = offer.inspect_err(|e| tracing::debug!("no shared memory: {e}")).ok()?;
+        let message = offer.request.clone().encode();
+        let options = CallOptions::timeout(SHARE_TIMEOUT);
+        let answer: Result<ShareBlocksResponse> =
+            self.master.unary("ShareBlocks", message, options).await;
+        let answer = answer.inspect_err(|e| tracing::debug!("no shared memory: {e}")).ok()?;
+        spawn_blocking(move || offer.accepted(&answer)).await.ok()?
     }
 
     /// The devices on which its nodes can run.

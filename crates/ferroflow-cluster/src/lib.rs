@@ -5,6 +5,7 @@
 
 mod channels;
 mod client;
+mod client_blocks;
 mod collective;
 mod crowd;
 mod dedup;

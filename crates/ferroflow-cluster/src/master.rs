@@ -16,6 +16,7 @@ mod step_run;
 mod tests;
 
 use crate::channels::Channels;
+use crate::client_blocks::{SharedBlocks, not_mapped};
 use crate::dedup::RecentIds;
 use crate::drain::leaving;
 use crate::identity_quotas::IdentityQuotas;
@@ -23,7 +24,7 @@ use crate::link::Links;
 use crate::listen::AUDIT;
 use crate::messages::{
     CreateSessionRequest, ExtendSessionRequest, MakeCallableRequest, PartialRunSetupRequest,
-    ReleaseCallableRequest,
+    ReleaseCallableRequest, ShareBlocksRequest, ShareBlocksResponse,
 };
 use crate::spec::ClusterSpec;
 use crate::threads::off_network;
@@ -160,6 +161,42 @@ impl Master {
         off_network(is_quick, move || session.partial_run_setup(feeds, fetches, targets)).await
     }
 
+    /// Shares memory with the client of a session, if it is a process of this host and user.
+    pub async fn share_blocks(
+        &self,
+        request: ShareBlocksRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<ShareBlocksResponse> {
+        let session = self.opened(&request.session_handle, caller)?;
+        let shared = tokio::task::spawn_blocking(move || SharedBlocks::accept(&request)).await;
+        let Ok(Some((blocks, answer))) = shared else {
+            return Ok(ShareBlocksResponse::default());
+        };
+        session.share_blocks(blocks);
+        Ok(answer)
+    }
+
+    /// [`Master::run_step`] for a client in another process, which may have put feeds into shared
+    /// memory.
+    pub async fn run_client_step(
+        &self,
+        mut request: RunStepRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RunStepResponse> {
+        if request.block_feeds.is_empty() && !request.takes_blocks {
+            return self.run_step(request, caller).await;
+        }
+        let session = self.opened(&request.session_handle, caller)?;
+        let blocks = session.blocks().ok_or_else(not_mapped)?;
+        blocks.take(std::mem::take(&mut request.block_feeds), &mut request.feeds)?;
+        let takes_blocks = request.takes_blocks;
+        let mut response = self.run_step(request, caller).await?;
+        if takes_blocks {
+            response.block_tensors = blocks.put(&mut response.tensors);
+        }
+        Ok(response)
+    }
+
     /// Runs a step. A failure goes into the response when the client asked for that.
     pub async fn run_step(
         &self,
@@ -171,7 +208,7 @@ impl Master {
             Err(e) if in_body => Ok(RunStepResponse {
                 metadata: Some(RunMetadata::default()),
                 status: Some(e),
-                tensors: vec![],
+                ..RunStepResponse::default()
             }),
             other => other,
         }
@@ -224,7 +261,7 @@ impl Master {
         }
         let (output, metadata) = with_metadata(output?).await?;
         let tensors = fetches.into_iter().zip(output.tensors).collect();
-        Ok(RunStepResponse { tensors, metadata: Some(metadata), status: None })
+        Ok(RunStepResponse { tensors, metadata: Some(metadata), ..RunStepResponse::default() })
     }
 
     pub async fn make_callable(

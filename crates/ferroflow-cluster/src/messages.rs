@@ -5,6 +5,7 @@
 use crate::link::Token;
 use crate::wire::{DeviceMessage, GraphMessage, SessionConfig};
 use bytes::Bytes;
+use ferroflow_collective::blocks::BlockMemory;
 use ferroflow_core::DeviceInfo;
 use ferroflow_graph::passes::Rewrites;
 use ferroflow_runtime::{CallableSpec, SessionOptions};
@@ -25,6 +26,21 @@ pub(crate) struct CreateSessionRequest {
 pub(crate) struct CreateSessionResponse {
     pub session_handle: String,
     pub graph_version: i64,
+}
+
+/// Offers shared memory for the feeds of a session.
+#[derive(Clone)]
+pub(crate) struct ShareBlocksRequest {
+    pub session_handle: String,
+    pub blocks: BlockMemory,
+}
+
+#[derive(Default)]
+pub(crate) struct ShareBlocksResponse {
+    /// Whether the server has mapped the memory.
+    pub takes_blocks: bool,
+    /// Its own, for fetches.
+    pub blocks: Option<BlockMemory>,
 }
 
 /// Adds nodes and functions to the graph of a session.

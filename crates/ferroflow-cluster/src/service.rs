@@ -10,7 +10,7 @@ use crate::messages::{
     CreateSessionResponse, DeleteWorkerSessionRequest, ExtendSessionRequest, ExtendSessionResponse,
     GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse, LinkOffer,
     ListDevicesRequest, ListDevicesResponse, MakeCallableResponse, PartialRunSetupResponse,
-    RegisterGraphResponse, ResetRequest,
+    RegisterGraphResponse, ResetRequest, ShareBlocksResponse,
 };
 use crate::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, code};
 use crate::threads::off_network;
@@ -91,9 +91,17 @@ impl TaskService {
                 let _inside = self.drain.enter().map_err(status)?;
                 let request =
                     decode_tensors(body, RunStepRequest::TENSORS, RunStepRequest::decode).await?;
-                let response = master.run_step(request, caller).await.map_err(status)?;
+                let response = master.run_client_step(request, caller).await.map_err(status)?;
                 let is_quick = is_quick(named(&response.tensors));
                 segments(off_network(is_quick, move || response.encode()).await)
+            }
+            // As between tasks, only the automatic data path has shared memory.
+            "ShareBlocks" if self.identity.path != DataPath::Auto => {
+                encode(ShareBlocksResponse::default())
+            }
+            "ShareBlocks" => {
+                let answer = master.share_blocks(decode(body)?, caller).await;
+                encode(answer.map_err(status)?)
             }
             "RunCallable" => {
                 let _inside = self.drain.enter().map_err(status)?;

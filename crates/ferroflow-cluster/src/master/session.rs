@@ -6,6 +6,7 @@ use super::graph_view;
 use super::members::Members;
 use super::slow::SlowSteps;
 use super::step::{StepPartitioner, Tasks};
+use crate::client_blocks::SharedBlocks;
 use crate::listen::AUDIT;
 use crate::messages::{CreateSessionRequest, CreateWorkerSessionRequest, DescribedCluster};
 use crate::session_use::SessionUse;
@@ -17,8 +18,8 @@ use ferroflow_identity::{JobToken, PeerIdentity};
 use ferroflow_metrics::CountedSession;
 use ferroflow_runtime::{SessionScope, Task, TaskSession};
 use futures_util::future::{join_all, try_join_all};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -46,6 +47,8 @@ pub(crate) struct MasterSession {
     /// Counts it as open.
     pub open: CountedSession,
     memory: Arc<MemoryOwner>,
+    /// The memory that it shares with its client, if they are on one host.
+    blocks: OnceLock<Arc<SharedBlocks>>,
     _counted: QuotaShare,
 }
 
@@ -133,6 +136,7 @@ impl MasterSession {
         });
         if let Err(e) = opened.create_on_tasks(&members, &config, &state).await {
             opened.close().await;
+            blocks: OnceLock::new(),
             return Err(e);
         }
         Ok((handle, opened))
@@ -151,6 +155,16 @@ impl MasterSession {
     async fn create_on_tasks(
         &self,
         members: &Members,
+    /// Sets the memory that it shares with its client. Only the first call counts.
+    pub fn share_blocks(&self, blocks: SharedBlocks) {
+        let _ = self.blocks.set(Arc::new(blocks));
+    }
+
+    /// The memory that it shares with its client.
+    pub fn blocks(&self) -> Option<Arc<SharedBlocks>> {
+        self.blocks.get().cloned()
+    }
+
         config: &SessionConfig,
         state: &SessionState,
     ) -> Result<()> {

@@ -7,6 +7,7 @@ use crate::client::{ConnectOptions, SessionDevice, SessionDevices};
 use crate::messages::*;
 use crate::rpc::Chunks;
 use bytes::Bytes;
+use ferroflow_collective::blocks::BlockMemory;
 use ferroflow_core::{DeviceInfo, Result};
 use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::graph::graph_to_proto;
@@ -53,6 +54,48 @@ impl Decode for CreateSessionResponse {
         let p: pb::CreateSessionResponse = read(body)?;
         let pb::CreateSessionResponse { session_handle, graph_version } = p;
         Ok(CreateSessionResponse { session_handle, graph_version })
+    }
+}
+
+fn blocks_to_proto(blocks: BlockMemory) -> pb::FerroflowBlocks {
+    let BlockMemory { name, len, mark } = blocks;
+    pb::FerroflowBlocks { name, len, mark }
+}
+
+fn blocks_from_proto(blocks: pb::FerroflowBlocks) -> BlockMemory {
+    let pb::FerroflowBlocks { name, len, mark } = blocks;
+    BlockMemory { name, len, mark }
+}
+
+impl Encode for ShareBlocksRequest {
+    fn encode(self) -> Bytes {
+        let ShareBlocksRequest { session_handle, blocks } = self;
+        let blocks = Some(blocks_to_proto(blocks));
+        write(pb::FerroflowShareBlocksRequest { session_handle, blocks })
+    }
+}
+
+impl Decode for ShareBlocksRequest {
+    fn decode(body: Chunks) -> Result<Self> {
+        let p: pb::FerroflowShareBlocksRequest = read(body)?;
+        let blocks = blocks_from_proto(p.blocks.unwrap_or_default());
+        Ok(ShareBlocksRequest { session_handle: p.session_handle, blocks })
+    }
+}
+
+impl Encode for ShareBlocksResponse {
+    fn encode(self) -> Bytes {
+        let ShareBlocksResponse { takes_blocks, blocks } = self;
+        let blocks = blocks.map(blocks_to_proto);
+        write(pb::FerroflowShareBlocksResponse { takes_blocks, blocks })
+    }
+}
+
+impl Decode for ShareBlocksResponse {
+    fn decode(body: Chunks) -> Result<Self> {
+        let p: pb::FerroflowShareBlocksResponse = read(body)?;
+        let blocks = p.blocks.map(blocks_from_proto);
+        Ok(ShareBlocksResponse { takes_blocks: p.takes_blocks, blocks })
     }
 }
 

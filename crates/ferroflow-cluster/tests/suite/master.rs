@@ -8,5 +8,6 @@ mod paths;
 mod placement;
 mod proxy;
 mod sessions;
+mod shared_memory;
 mod steps;
 mod variable_order;

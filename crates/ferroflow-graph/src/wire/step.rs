@@ -9,12 +9,31 @@ use super::metadata::TaskRecord;
 use super::segments::{SegmentWriter, Segments};
 use crate::run_metadata::RunMetadata;
 use bytes::Bytes;
-use ferroflow_core::{Code, Error, Result, Tensor};
+use ferroflow_core::{Code, DType, Error, Result, Shape, Tensor, ensure};
 use ferroflow_proto::tensorflow as pb;
 use prost::Message;
 
 /// A tensor and its name, which is an endpoint or a rendezvous key.
 pub type NamedTensor = (String, Tensor);
+
+/// A tensor of a message that is not in the message but in a block of shared memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockTensor {
+    /// Its place among all tensors of the message.
+    pub position: usize,
+    /// An endpoint.
+    pub name: String,
+    /// Its dtype, which is plain.
+    pub dtype: DType,
+    /// Its shape.
+    pub shape: Shape,
+    /// The offset of its bytes in the memory.
+    pub offset: u64,
+    /// The number of its bytes.
+    pub len: usize,
+    /// The number of the block.
+    pub block: u32,
+}
 
 /// Asks a master to run a step.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +54,10 @@ pub struct RunStepRequest {
     pub store_errors_in_response_body: bool,
     /// Not 0, so that a repeated request is noticed.
     pub request_id: i64,
+    /// Feeds in shared memory. TensorFlow has no such feeds.
+    pub block_feeds: Vec<BlockTensor>,
+    /// Whether the client reads large fetches in shared memory.
+    pub takes_blocks: bool,
 }
 
 /// The trace level at which a client asks for everything that software can record.
@@ -66,6 +89,8 @@ pub struct RunStepResponse {
     pub metadata: Option<RunMetadata>,
     /// The failure, if the request asked for it to be reported here.
     pub status: Option<Error>,
+    /// Fetches in shared memory, if the request allows that.
+    pub block_tensors: Vec<BlockTensor>,
 }
 
 /// Asks a master to run a callable, a step that was described before.
@@ -173,6 +198,8 @@ impl RunStepRequest {
                 6 => m.partial_run_handle = r.string(key)?,
                 7 => m.store_errors_in_response_body = r.bool(key)?,
                 8 => m.request_id = r.int(key)?,
+                BLOCK_TENSORS => m.block_feeds.push(BlockTensor::read(r, key)?),
+                TAKES_BLOCKS => m.takes_blocks = r.bool(key)?,
                 _ => r.skip(key)?,
             }
             Ok(())
@@ -191,7 +218,44 @@ impl RunStepRequest {
         w.string(6, &self.partial_run_handle);
         w.bool(7, self.store_errors_in_response_body);
         w.int(8, self.request_id);
+        self.block_feeds.iter().for_each(|feed| feed.write(&mut w));
+        w.bool(TAKES_BLOCKS, self.takes_blocks);
         Ok(w.finish())
+    }
+}
+
+/// Fields of our own, which TensorFlow skips.
+const BLOCK_TENSORS: u32 = 7001;
+const TAKES_BLOCKS: u32 = 7002;
+
+impl BlockTensor {
+    fn read(r: &mut MessageReader, key: FieldKey) -> Result<BlockTensor> {
+        let mut p = pb::FerroflowBlockTensor::default();
+        r.merge(key, &mut p)?;
+        let dtype = DType::from_number(p.dtype)?;
+        ensure!(dtype.size().is_some(), InvalidArgument, "a {dtype} tensor has no plain bytes");
+        Ok(BlockTensor {
+            position: p.position as usize,
+            name: p.name,
+            dtype,
+            shape: Shape::from_dims(&p.dim)?,
+            offset: p.offset,
+            len: usize::try_from(p.len).unwrap_or(usize::MAX),
+            block: p.block,
+        })
+    }
+
+    fn write(&self, w: &mut SegmentWriter) {
+        let p = pb::FerroflowBlockTensor {
+            position: self.position as u32,
+            name: self.name.clone(),
+            dtype: self.dtype.number(),
+            dim: self.shape.iter().map(|d| *d as i64).collect(),
+            offset: self.offset,
+            len: self.len as u64,
+            block: self.block,
+        };
+        w.bytes(BLOCK_TENSORS, p.encode_to_vec().into());
     }
 }
 
@@ -243,6 +307,7 @@ impl RunStepResponse {
                 2 => m.metadata = Some(RunMetadata::from_bytes(r.bytes(key)?)),
                 3 => status.code = r.int(key)?,
                 4 => status.message = r.string(key)?,
+                BLOCK_TENSORS => m.block_tensors.push(BlockTensor::read(r, key)?),
                 _ => r.skip(key)?,
             }
             Ok(())
@@ -255,6 +320,7 @@ impl RunStepResponse {
     pub fn encode(&self) -> Result<Segments> {
         let mut w = SegmentWriter::new();
         named_tensors(&mut w, 1, &self.tensors)?;
+        self.block_tensors.iter().for_each(|tensor| tensor.write(&mut w));
         self.metadata.iter().for_each(|m| w.bytes(2, m.bytes().clone()));
         write_status(&mut w, 3, &self.status);
         Ok(w.finish())

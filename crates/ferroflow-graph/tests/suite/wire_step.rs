@@ -150,7 +150,12 @@ proptest! {
     ) {
         let status = failed.then(|| Error::new(Code::OutOfRange, "end"));
         let (status_code, message) = if failed { (11, "end") } else { (0, "") };
-        let m = RunStepResponse { tensors: tensors.clone(), metadata, status: status.clone() };
+        let m = RunStepResponse {
+            tensors: tensors.clone(),
+            metadata,
+            status: status.clone(),
+            ..RunStepResponse::default()
+        };
         let bytes = m.encode().unwrap().to_bytes();
         let p = pb::RunStepResponse::decode(bytes).unwrap();
         prop_assert_eq!(&p.tensor, &to_pb(&tensors));

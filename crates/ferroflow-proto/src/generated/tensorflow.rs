@@ -3589,6 +3589,11 @@ pub struct RunStepResponse {
 impl ::prost::Name for RunStepResponse {
     const NAME: &'static str = "RunStepResponse";
     const PACKAGE: &'static str = "tensorflow";
+    /// Ferroflow's own fields: feeds in shared memory, and whether the client reads fetches there.
+    #[prost(message, repeated, tag = "7001")]
+    pub ferroflow_feed: ::prost::alloc::vec::Vec<FerroflowBlockTensor>,
+    #[prost(bool, tag = "7002")]
+    pub ferroflow_takes_blocks: bool,
     fn full_name() -> ::prost::alloc::string::String {
         "tensorflow.RunStepResponse".into()
     }
@@ -3611,6 +3616,9 @@ pub struct PartialRunSetupRequest {
 }
 impl ::prost::Name for PartialRunSetupRequest {
     const NAME: &'static str = "PartialRunSetupRequest";
+    /// Ferroflow's own field: fetches in shared memory.
+    #[prost(message, repeated, tag = "7001")]
+    pub ferroflow_tensor: ::prost::alloc::vec::Vec<FerroflowBlockTensor>,
     const PACKAGE: &'static str = "tensorflow";
     fn full_name() -> ::prost::alloc::string::String {
         "tensorflow.PartialRunSetupRequest".into()
@@ -3622,6 +3630,93 @@ impl ::prost::Name for PartialRunSetupRequest {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PartialRunSetupResponse {
     #[prost(string, tag = "1")]
+/// A tensor in a block of shared memory.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FerroflowBlockTensor {
+    /// Its place among the tensors of the message.
+    #[prost(uint32, tag = "1")]
+    pub position: u32,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(int32, tag = "3")]
+    pub dtype: i32,
+    #[prost(int64, repeated, tag = "4")]
+    pub dim: ::prost::alloc::vec::Vec<i64>,
+    #[prost(uint64, tag = "5")]
+    pub offset: u64,
+    #[prost(uint64, tag = "6")]
+    pub len: u64,
+    #[prost(uint32, tag = "7")]
+    pub block: u32,
+}
+impl ::prost::Name for FerroflowBlockTensor {
+    const NAME: &'static str = "FerroflowBlockTensor";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FerroflowBlockTensor".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.FerroflowBlockTensor".into()
+    }
+}
+/// Shared memory that a process offers to another one of the same host and user.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FerroflowBlocks {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub len: u64,
+    #[prost(uint64, tag = "3")]
+    pub mark: u64,
+}
+impl ::prost::Name for FerroflowBlocks {
+    const NAME: &'static str = "FerroflowBlocks";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FerroflowBlocks".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.FerroflowBlocks".into()
+    }
+}
+/// Ferroflow's own method ShareBlocks: agrees on shared memory for the large feeds and fetches of a session.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FerroflowShareBlocksRequest {
+    #[prost(string, tag = "1")]
+    pub session_handle: ::prost::alloc::string::String,
+    /// For feeds.
+    #[prost(message, optional, tag = "2")]
+    pub blocks: ::core::option::Option<FerroflowBlocks>,
+}
+impl ::prost::Name for FerroflowShareBlocksRequest {
+    const NAME: &'static str = "FerroflowShareBlocksRequest";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FerroflowShareBlocksRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.FerroflowShareBlocksRequest".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FerroflowShareBlocksResponse {
+    /// Whether the server has mapped the memory for feeds.
+    #[prost(bool, tag = "1")]
+    pub takes_blocks: bool,
+    /// For fetches.
+    #[prost(message, optional, tag = "2")]
+    pub blocks: ::core::option::Option<FerroflowBlocks>,
+}
+impl ::prost::Name for FerroflowShareBlocksResponse {
+    const NAME: &'static str = "FerroflowShareBlocksResponse";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FerroflowShareBlocksResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.FerroflowShareBlocksResponse".into()
+    }
+}
     pub partial_run_handle: ::prost::alloc::string::String,
 }
 impl ::prost::Name for PartialRunSetupResponse {
