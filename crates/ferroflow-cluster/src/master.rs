@@ -30,6 +30,7 @@ use crate::spec::ClusterSpec;
 use crate::threads::off_network;
 use crate::wire;
 use crate::worker::Worker;
+use discover::{Asked, discover};
 use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Result, ensure, err};
 use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
@@ -37,7 +38,7 @@ use ferroflow_graph::wire::step::{
 };
 use ferroflow_identity::PeerIdentity;
 use ferroflow_metrics::{StepEnd, TaskMetrics};
-use ferroflow_runtime::{RunOptions, RunOutput, RunRequest, Task, TaskSession};
+use ferroflow_runtime::{Placement, RunOptions, RunOutput, RunRequest, Task, TaskSession};
 use futures_util::future::join_all;
 use members::Members;
 use parking_lot::{Mutex, RwLock};
@@ -69,12 +70,14 @@ pub(crate) struct Master {
 }
 
 /// How a master behaves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MasterOptions {
     /// How long opening a session waits for its tasks.
     pub session_timeout: Duration,
     /// What clients may use.
     pub limits: Limits,
+    /// How nodes are placed in sessions that ask for nothing else.
+    pub placement: Placement,
 }
 
 impl Master {
@@ -364,7 +367,8 @@ impl Master {
     ) -> Result<(Devices, Devices)> {
         if handle.is_empty() {
             let peers = self.peers(&self.own, &[])?;
-            let mut found = discover::discover(&peers, LIST_LIMIT, true).await?;
+            let how = Asked { by_any_name: true, ..Asked::default() };
+            let mut found = discover(&peers, LIST_LIMIT, how).await?;
             let others = found.split_off(1).into_iter().flatten().collect();
             return Ok((found.into_iter().flatten().collect(), others));
         }

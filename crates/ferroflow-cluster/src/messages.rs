@@ -107,7 +107,11 @@ pub(crate) struct ListDevicesResponse {
 }
 
 /// Asks a task for its devices and whether it takes links.
-pub(crate) struct GetStatusRequest;
+#[derive(Default)]
+pub(crate) struct GetStatusRequest {
+    /// The task measures its devices first. TensorFlow skips this field.
+    pub measures_devices: bool,
+}
 
 pub(crate) struct GetStatusResponse {
     pub devices: Vec<DeviceMessage>,

@@ -17,7 +17,7 @@ use ferroflow_core::{Gpu, Limits, Result, err, limits};
 use ferroflow_graph::Catalog;
 use ferroflow_identity::Trust;
 use ferroflow_metrics::{GpuSample, ServerSample, TaskMetrics};
-use ferroflow_runtime::Task;
+use ferroflow_runtime::{Placement, Task};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct ServerOptions {
     pub trust: Trust,
     /// Where health probes are answered, by HTTP and gRPC without TLS.
     pub health: Option<SocketAddr>,
+    /// How nodes are placed in sessions of this task that ask for nothing else.
+    pub placement: Placement,
     /// Counts what the task does.
     pub metrics: Arc<TaskMetrics>,
 }
@@ -74,6 +76,7 @@ impl ServerOptions {
             limits: limits(),
             trust: Trust::default(),
             health: None,
+            placement: Placement::First,
         }
     }
 
@@ -176,6 +179,7 @@ impl Server {
             trust,
             gpus,
             metrics,
+            placement,
             ..
         } = options;
         let network = SecureNetwork::over(network, &trust, cluster.roles());
@@ -215,7 +219,7 @@ impl Server {
             index,
             channels,
             links,
-            MasterOptions { session_timeout, limits },
+            MasterOptions { session_timeout, limits, placement },
             metrics.clone(),
         );
         let (drain, own) = (Drain::default(), identity.clone());

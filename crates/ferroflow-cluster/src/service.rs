@@ -8,6 +8,7 @@ use crate::master::Master;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CloseSessionRequest, CreateSessionRequest,
     CreateSessionResponse, DeleteWorkerSessionRequest, ExtendSessionRequest, ExtendSessionResponse,
+    GetStatusRequest,
     GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse, LinkOffer,
     ListDevicesRequest, ListDevicesResponse, MakeCallableResponse, PartialRunSetupResponse,
     RegisterGraphResponse, ResetRequest, ShareBlocksResponse,
@@ -197,6 +198,10 @@ impl TaskService {
                 encode(())
             }
             "GetStatus" => {
+                let request: GetStatusRequest = decode(body)?;
+                if request.measures_devices {
+                    worker.measure_devices().await.map_err(status)?;
+                }
                 let devices = &self.task.devices;
                 let devices = devices.iter().map(|d| DeviceMessage::of(d)).collect();
                 encode(GetStatusResponse { devices, link: self.link_offer(caller) })

@@ -108,6 +108,13 @@ impl Worker {
         &self.task.devices
     }
 
+    /// Measures the devices of this task, unless that has been done.
+    pub async fn measure_devices(&self) -> Result<()> {
+        let task = self.task.clone();
+        let measured = tokio::task::spawn_blocking(move || task.measure_devices()).await;
+        measured.map_err(|e| err!(Internal, "measuring the devices failed: {e}"))
+    }
+
     /// Opens a session; `state` is where this task's own master keeps it. A master `says` for which
     /// client it is.
     pub fn create_session(

@@ -4,9 +4,13 @@ use crate::inspect::read_graph;
 use crate::say::say;
 use crate::units;
 use ferroflow::cluster::ClusterSpec;
-use ferroflow::placement::{CostModel, PlacedStep, Placement, PlacementRequest, place_step};
+use ferroflow::placement::{
+    CostModel, PlacedStep, Placement, PlacementOption, PlacementReason, PlacementRequest,
+    PredictedNode, place_step,
+};
 use ferroflow::{Code, Error, PartialShape, Result};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Show how a graph would be placed on a cluster, and predict the time of a step
@@ -63,21 +67,36 @@ pub struct Args {
     /// List every node
     #[arg(long)]
     nodes: bool,
+    /// Say for each node when it runs, why it is on its device, and when it would end elsewhere
+    #[arg(long)]
+    explain: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+/// How nodes without a device get one.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Policy {
+pub enum Policy {
     Cost,
     First,
+}
+
+impl Policy {
+    /// As the placement of a session, with what is known of devices.
+    pub fn placement(self) -> Placement {
+        match self {
+            Policy::First => Placement::First,
+            Policy::Cost => Placement::ByCost(Box::default()),
+        }
+    }
 }
 
 pub fn run(args: Args) -> Result<()> {
     let cluster = ClusterSpec::parse(&args.cluster)?;
     let master = master(&cluster, args.master.as_deref())?;
     let mut model = CostModel {
+        measured_devices: false,
         flops: units::bytes(&args.flops)?,
         memory: units::bytes_per_second(&args.memory)?,
         ..CostModel::default()
@@ -115,6 +134,9 @@ pub fn run(args: Args) -> Result<()> {
         say!("{}", report(&placed, &first));
     } else {
         say!("{}", table(&placed, &first, args.nodes).trim_end());
+        if args.explain {
+            say!("\n{}", explanation(&placed).trim_end());
+        }
     }
     Ok(())
 }
@@ -169,8 +191,63 @@ fn report(placed: &PlacedStep, first: &PlacedStep) -> Value {
             "name": n.name,
             "op": n.op,
             "device": n.device,
+            "reason": n.reason.as_ref().map(reason),
+            "options": options(n.reason.as_ref()).iter().map(|o| json!({
+                "device": o.device,
+                "device_free_seconds": o.free,
+                "inputs_seconds": o.inputs,
+                "ends_seconds": o.ends,
+            })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })
+}
+
+fn options(reason: Option<&PlacementReason>) -> &[PlacementOption] {
+    match reason {
+        Some(PlacementReason::EndsFirst(options)) => options,
+        _ => &[],
+    }
+}
+
+fn reason(reason: &PlacementReason) -> String {
+    match reason {
+        PlacementReason::Requested => "requested".into(),
+        PlacementReason::With(node) => format!("with {node}, whose device it shares"),
+        PlacementReason::Only => "no other device fits".into(),
+        PlacementReason::BesideConsumers => "beside the nodes that use it".into(),
+        PlacementReason::EndsFirst(options) => match options.as_slice() {
+            [best, next, ..] if best.ends == next.ends => {
+                "ends as early as elsewhere, and is nearest".into()
+            }
+            _ => "ends first".into(),
+        },
+        PlacementReason::NotSpread => "a step on several devices would take longer".into(),
+    }
+}
+
+/// The nodes in the order in which they begin, with the reason for the device of each.
+fn explanation(placed: &PlacedStep) -> String {
+    let times: HashMap<&str, &PredictedNode> =
+        placed.prediction.nodes.iter().map(|n| (n.name.as_str(), n)).collect();
+    let begins = |name: &str| times.get(name).map_or(0.0, |node| node.begins);
+    let mut nodes: Vec<_> = placed.nodes.iter().collect();
+    nodes.sort_by(|a, b| begins(&a.name).total_cmp(&begins(&b.name)));
+    let mut out = format!("{:>10} {:>10}  node, device and reason\n", "begins", "takes");
+    for node in nodes {
+        let takes = times.get(node.name.as_str()).map_or(0.0, |node| node.seconds);
+        let (begins, takes) = (show_seconds(begins(&node.name)), show_seconds(takes));
+        let why = node.reason.as_ref().map_or("the first device that fits".into(), reason);
+        out += &format!("{begins:>10} {takes:>10}  {}: {}: {why}\n", node.name, node.device);
+        for o in options(node.reason.as_ref()).iter().skip(1) {
+            let ends = show_seconds(o.ends);
+            let late = match o.inputs > o.free {
+                true => format!("its inputs arrive at {}", show_seconds(o.inputs)),
+                false => format!("the device is free at {}", show_seconds(o.free)),
+            };
+            out += &format!("{:>23} {}: would end at {ends}; {late}\n", "", o.device);
+        }
+    }
+    out
 }
 
 fn table(placed: &PlacedStep, first: &PlacedStep, with_nodes: bool) -> String {
@@ -279,6 +356,24 @@ mod tests {
         assert_eq!(report["step_seconds"], by_cost.prediction.seconds);
         assert_eq!(report["transfers"][0]["bytes"], 64e6);
         assert_eq!(report["nodes"].as_array().unwrap().len(), by_cost.nodes.len());
+    }
+
+    #[test]
+    fn the_explanation_says_when_nodes_would_end_elsewhere() {
+        let (by_cost, first) = placed();
+        let text = explanation(&by_cost);
+        let lines: Vec<&str> = text.lines().collect();
+        let b = lines.iter().position(|line| line.contains(" b: ")).unwrap();
+        assert!(lines[b].ends_with("task:1/device:CPU:0: ends first"), "{text}");
+        assert!(lines[b + 1].contains("task:0/device:CPU:0: would end at"), "{text}");
+        assert!(lines[b + 1].contains("the device is free at"), "{text}");
+        assert!(explanation(&first).contains("the first device that fits"));
+        let report = report(&by_cost, &first);
+        let b = report["nodes"].as_array().unwrap().iter().find(|n| n["name"] == "b").unwrap();
+        assert_eq!(
+            (&b["reason"], b["options"].as_array().unwrap().len()),
+            (&json!("ends first"), 2)
+        );
     }
 
     #[test]

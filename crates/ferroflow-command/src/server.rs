@@ -6,6 +6,7 @@ use crate::gpus::GpuFlags;
 use crate::http_flags::HttpFlags;
 use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
+use crate::place::Policy;
 use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
     workers_done_with,
@@ -65,6 +66,11 @@ pub struct Args {
     /// RDMA devices and no credentials, else TCP), tcp, ucx, or grpc (as between TensorFlow tasks)
     #[arg(long, value_name = "PATH", default_value = "auto")]
     data_path: DataPath,
+    /// Where nodes without a device go, in sessions that ask for nothing else: first (the first
+    /// device that fits, as in TensorFlow), or cost (where a simulated step ends first; devices are
+    /// measured)
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::First)]
+    placement: Policy,
     /// Address on which health probes are answered without TLS: HTTP /healthz and /readyz, and gRPC
     /// health [default: $FERROFLOW_HEALTH, else none]
     #[arg(long, value_name = "IP:PORT")]
@@ -242,6 +248,7 @@ fn options(args: Args) -> Result<ServerOptions> {
         cpus: args.cpus,
         session_timeout: Duration::from_secs(args.session_timeout),
         data_path: args.data_path,
+        placement: args.placement.placement(),
         trust: args.trust.trust()?,
         ..options
     })

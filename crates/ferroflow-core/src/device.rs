@@ -2,7 +2,7 @@
 
 use crate::{Gpu, Result, bail};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A device name that may leave components open: `/job:ps/task:1`, `/cpu:0`, or the full name
 /// `/job:worker/replica:0/task:0/device:CPU:0`.
@@ -130,6 +130,17 @@ impl fmt::Display for DeviceName {
     }
 }
 
+/// What a device can do, as its task has measured it. 0 stands for what is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceSpeed {
+    /// Floating-point operations per second.
+    pub flops: f64,
+    /// Bytes per second that it reads and writes.
+    pub bandwidth: f64,
+    /// Bytes for tensors.
+    pub memory: u64,
+}
+
 /// A device of a task.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
@@ -145,6 +156,8 @@ pub struct DeviceInfo {
     pub description: String,
     /// The GPU, if it is one of this process.
     pub gpu: Option<Arc<dyn Gpu>>,
+    /// Its speed, once it has been measured.
+    pub speed: OnceLock<DeviceSpeed>,
 }
 
 impl DeviceInfo {
@@ -152,7 +165,15 @@ impl DeviceInfo {
     pub fn new(name: DeviceName, incarnation: u64) -> DeviceInfo {
         let text = name.to_string();
         let memory_limit = 256 << 20;
-        DeviceInfo { name, text, incarnation, memory_limit, description: String::new(), gpu: None }
+        DeviceInfo {
+            name,
+            text,
+            incarnation,
+            memory_limit,
+            description: String::new(),
+            gpu: None,
+            speed: OnceLock::new(),
+        }
     }
 
     /// CPU number `id` of a task.

@@ -45,7 +45,7 @@ pub use collective::{
     divide, merge, single_device_result,
 };
 pub use denormals::FlushDenormals;
-pub use device::{DeviceInfo, DeviceName};
+pub use device::{DeviceInfo, DeviceName, DeviceSpeed};
 pub use dtype::DType;
 pub use element::{Element, FloatElement, RealElement};
 pub use error::{Code, Error, Result, Within};

@@ -41,10 +41,12 @@ pub use mixed_precision::{MixedPrecision, PrecisionClass, mix_precision};
 pub(crate) use order::closes_loop;
 pub use order::topological_order;
 pub use partition::{Partition, partition};
-pub use place::{Devices, place, place_by_cost, predict};
+pub use place::{
+    Devices, PlacementOption, PlacementReason, explain_place_by_cost, place, place_by_cost, predict,
+};
 pub use prune::{Pruned, prune};
 pub use read_order::reads_before_writes;
-pub use simulate::{DeviceLoad, Prediction, Transfer};
+pub use simulate::{DeviceLoad, PredictedNode, Prediction, Transfer};
 pub use variables::VariableUses;
 
 use crate::catalog::Catalog;

@@ -16,6 +16,7 @@ mod recorded;
 mod rendezvous;
 mod session;
 mod slots;
+mod speed;
 mod task;
 mod threads;
 

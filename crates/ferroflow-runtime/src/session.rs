@@ -138,6 +138,9 @@ pub struct TaskSession {
 impl TaskSession {
     /// Opens a session on `task` alone with an initial graph, which may be empty.
     pub fn new(task: Arc<Task>, graph: &GraphDef, options: SessionOptions) -> Result<TaskSession> {
+        if options.placement.measures_devices() && task.devices.len() > 1 {
+            task.measure_devices();
+        }
         let scope = SessionScope::of(&task, options.isolate_state);
         TaskSession::within(task, scope, graph, options)
     }
@@ -428,7 +431,12 @@ impl TaskSession {
         let slot = self.compiled.lock().get(&signature).cloned();
         if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
             match ready {
-                Ok(compiled) if compiled.trials.is_outdated() => self.forget(&signature, compiled),
+                Ok(compiled)
+                    if compiled.trials.take_outdated()
+                        && self.moves(&signature, &compiled.trials)? =>
+                {
+                    self.forget(&signature, compiled);
+                }
                 _ => return ready.clone(),
             }
         }

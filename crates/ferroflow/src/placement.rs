@@ -4,7 +4,8 @@ use ferroflow_cluster::ClusterSpec;
 use ferroflow_core::{DeviceInfo, PartialShape, Result, ensure};
 use ferroflow_graph::passes::{self, Devices};
 pub use ferroflow_graph::passes::{
-    CostModel, DeviceLoad, LinkCost, MeasuredCosts, Prediction, Transfer,
+    CostModel, DeviceLoad, LinkCost, MeasuredCosts, PlacementOption, PlacementReason,
+    PredictedNode, Prediction, Transfer,
 };
 use ferroflow_graph::{GraphDef, GraphIr};
 pub use ferroflow_runtime::Placement;
@@ -53,6 +54,8 @@ pub struct PlacedNode {
     pub op: String,
     /// Its device.
     pub device: String,
+    /// Why it is there; `None` if costs did not decide.
+    pub reason: Option<PlacementReason>,
 }
 
 /// Places a step of `graph` as a session of that cluster would.
@@ -91,8 +94,14 @@ pub fn place_step(graph: &GraphDef, request: &PlacementRequest) -> Result<Placed
         step.graph.node_mut(id).device = own[0].text.clone();
     }
     let graph = &mut step.graph;
+    let mut reasons = Vec::new();
     let prediction = match &request.placement {
-        Placement::ByCost(model) => passes::place_by_cost(graph, &devices, soft, model, &given)?,
+        Placement::ByCost(model) => {
+            let (prediction, why) =
+                passes::explain_place_by_cost(graph, &devices, soft, model, &given)?;
+            reasons = why;
+            prediction
+        }
         other => {
             if matches!(other, Placement::FirstNeeded) {
                 passes::place(graph, 0, &devices, soft)?;
@@ -100,10 +109,11 @@ pub fn place_step(graph: &GraphDef, request: &PlacementRequest) -> Result<Placed
             passes::predict(graph, &devices, &request.model, &given)?
         }
     };
-    let placed = graph.iter().map(|(_, n)| PlacedNode {
+    let placed = graph.iter().map(|(id, n)| PlacedNode {
         name: n.name.clone(),
         op: n.op.name.clone(),
         device: n.device.clone(),
+        reason: reasons.get(id.index()).cloned(),
     });
     Ok(PlacedStep { nodes: placed.collect(), prediction })
 }

@@ -201,7 +201,7 @@ impl Links {
 
     /// Asks the task at `address` whether it accepts links.
     async fn offer(&self, address: &str) -> Result<Option<LinkOffer>> {
-        let message = GetStatusRequest.encode();
+        let message = GetStatusRequest::default().encode();
         let options = CallOptions::timeout(ATTEMPT);
         let answer = self.channels.get(address)?.call(GET_STATUS, message, options).await;
         let status = GetStatusResponse::decode(answer.map_err(|s| from_status(&s))?)

@@ -16,17 +16,25 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const FIRST_REPORT: Duration = Duration::from_secs(2);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The devices of each of `peers`. Waits for the tasks up to `limit`. `by_any_name` accepts a task
-/// that has another name for itself; else a task with another name is not the one that was asked
-/// for.
+/// What tasks are asked for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Asked {
+    /// Accepts a task that has another name for itself. Else a task with another name is not the
+    /// one that was asked for.
+    pub by_any_name: bool,
+    /// The tasks measure their devices first.
+    pub measures_devices: bool,
+}
+
+/// The devices of each of `peers`. Waits for the tasks up to `limit`.
 pub(super) async fn discover(
     peers: &[Arc<Peer>],
     limit: Duration,
-    by_any_name: bool,
+    how: Asked,
 ) -> Result<Vec<Vec<Arc<DeviceInfo>>>> {
     tracing::debug!("Scanning workers for devices: {} total workers", peers.len());
     let waits: Vec<Wait> = peers.iter().map(|_| Wait::default()).collect();
-    let all = peers.iter().zip(&waits).map(|(peer, wait)| wait.answer(peer, by_any_name));
+    let all = peers.iter().zip(&waits).map(|(peer, wait)| wait.answer(peer, how));
     let started = Instant::now();
     let all = try_join_all(all);
     tokio::pin!(all);
@@ -90,10 +98,11 @@ impl Wait {
     }
 
     /// Asks until there is an answer. Fails only if the answer is an error.
-    async fn answer(&self, peer: &Peer, by_any_name: bool) -> Result<Vec<Arc<DeviceInfo>>> {
+    async fn answer(&self, peer: &Peer, how: Asked) -> Result<Vec<Arc<DeviceInfo>>> {
+        let Asked { by_any_name, measures_devices } = how;
         let mut pause = FIRST_PAUSE;
         loop {
-            let why = match peer.status(CallOptions::timeout(ATTEMPT)).await {
+            let why = match peer.status(measures_devices, CallOptions::timeout(ATTEMPT)).await {
                 Ok(said) => {
                     let stranger = said.iter().find(|d| {
                         let name = DeviceName::parse(d.name());

@@ -105,15 +105,24 @@ impl Peer {
         }
     }
 
-    /// The devices of the task, under the names that it has for them.
-    pub async fn status(&self, options: CallOptions) -> Result<Vec<DeviceMessage>> {
+    /// The devices of the task, under the names that it has for them. With `measures` the task
+    /// measures them first, unless it has done so.
+    pub async fn status(
+        &self,
+        measures_devices: bool,
+        options: CallOptions,
+    ) -> Result<Vec<DeviceMessage>> {
         match &self.way {
             Way::Here(worker) => {
+                if measures_devices {
+                    worker.measure_devices().await?;
+                }
                 Ok(worker.devices().iter().map(|d| DeviceMessage::of(d)).collect())
             }
             Way::There(channel, _) => {
+                let request = GetStatusRequest { measures_devices };
                 let answer: GetStatusResponse =
-                    self.call(channel, "GetStatus", GetStatusRequest, options).await?;
+                    self.call(channel, "GetStatus", request, options).await?;
                 Ok(answer.devices)
             }
         }

@@ -1,7 +1,7 @@
 //! The master's half of a session: opens it on all its tasks, and closes it on all of them.
 
 use super::Master;
-use super::discover::discover;
+use super::discover::{Asked, discover};
 use super::graph_view;
 use super::members::Members;
 use super::slow::SlowSteps;
@@ -16,7 +16,7 @@ use ferroflow_core::inline::may_read_nodes_inline;
 use ferroflow_core::{DeviceInfo, Error, MemoryOwner, QuotaShare, Result, err};
 use ferroflow_identity::{JobToken, PeerIdentity};
 use ferroflow_metrics::CountedSession;
-use ferroflow_runtime::{SessionScope, Task, TaskSession};
+use ferroflow_runtime::{Placement, SessionScope, Task, TaskSession};
 use futures_util::future::{join_all, try_join_all};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -65,13 +65,21 @@ impl MasterSession {
         request: CreateSessionRequest,
         caller: &Arc<PeerIdentity>,
     ) -> Result<(String, Arc<MasterSession>)> {
-        let CreateSessionRequest { graph, config, options, target } = request;
+        let CreateSessionRequest { graph, config, mut options, target } = request;
+        if matches!(options.placement, Placement::First) {
+            options.placement = master.options.placement.clone();
+        }
         let counted = master.open_sessions.take(1, caller, "the client")?;
         master.options.limits.nodes.admit(graph.nodes(), "the client")?;
         let members = Members::of(&master.own, &config, &target)?;
         let peers = master.peers(&members, &config.device_filters)?;
         let is_described = members.described.is_some();
-        let mut found = discover(&peers, master.options.session_timeout, is_described).await?;
+        let has_choice = peers.len() > 1 || master.task.devices.len() > 1;
+        let how = Asked {
+            by_any_name: is_described,
+            measures_devices: has_choice && options.placement.measures_devices(),
+        };
+        let mut found = discover(&peers, master.options.session_timeout, how).await?;
         let others: Vec<Arc<DeviceInfo>> = found.split_off(1).into_iter().flatten().collect();
         let own = found.into_iter().flatten().map(|device| with_gpu(device, &master.task));
         let own: Vec<Arc<DeviceInfo>> = own.collect();
@@ -128,6 +136,7 @@ impl MasterSession {
             _counted: counted,
             open: master.metrics.open_session(),
             memory: state.memory.clone(),
+            blocks: OnceLock::new(),
             session: Arc::new(session),
             owner: caller.clone(),
             leader: master.worker.leader_of(&config),
@@ -136,7 +145,6 @@ impl MasterSession {
         });
         if let Err(e) = opened.create_on_tasks(&members, &config, &state).await {
             opened.close().await;
-            blocks: OnceLock::new(),
             return Err(e);
         }
         Ok((handle, opened))
@@ -147,14 +155,6 @@ impl MasterSession {
         if self.tasks.is_none() { self.memory.live() as u64 } else { 0 }
     }
 
-    /// Counts a step until the result is dropped. An error if too many are pending.
-    pub fn begin_step(&self) -> Result<QuotaShare> {
-        self.uses.begin_step()
-    }
-
-    async fn create_on_tasks(
-        &self,
-        members: &Members,
     /// Sets the memory that it shares with its client. Only the first call counts.
     pub fn share_blocks(&self, blocks: SharedBlocks) {
         let _ = self.blocks.set(Arc::new(blocks));
@@ -165,6 +165,14 @@ impl MasterSession {
         self.blocks.get().cloned()
     }
 
+    /// Counts a step until the result is dropped. An error if too many are pending.
+    pub fn begin_step(&self) -> Result<QuotaShare> {
+        self.uses.begin_step()
+    }
+
+    async fn create_on_tasks(
+        &self,
+        members: &Members,
         config: &SessionConfig,
         state: &SessionState,
     ) -> Result<()> {

@@ -237,12 +237,14 @@ fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
             let parameter = |name: &str, x: f64| {
                 (name.to_string(), pb::AttrValue { value: Some(Value::F(x as f32)) })
             };
-            let parameters = [
-                parameter("flops", model.flops),
-                parameter("memory", model.memory),
+            let mut parameters = vec![
                 parameter("latency", model.link.latency),
                 parameter("bandwidth", model.link.bandwidth),
             ];
+            if !model.measured_devices {
+                parameters.push(parameter("flops", model.flops));
+                parameters.push(parameter("memory", model.memory));
+            }
             let optimizer = CustomGraphOptimizer {
                 name: COST_PLACEMENT.into(),
                 parameter_map: parameters.into_iter().collect(),
@@ -257,7 +259,8 @@ fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
 }
 
 /// The client's parameters of the cost model: `flops`, `memory` (bytes per second), `latency`
-/// (seconds) and `bandwidth` (bytes per second).
+/// (seconds) and `bandwidth` (bytes per second). The first two stand for all devices, which are not
+/// measured then.
 fn cost_model(wanted: &CustomGraphOptimizer) -> Result<CostModel> {
     let mut model = CostModel::default();
     for (name, value) in &wanted.parameter_map {
@@ -279,6 +282,7 @@ fn cost_model(wanted: &CustomGraphOptimizer) -> Result<CostModel> {
             "{COST_PLACEMENT}: '{name}' is {number}, not a positive number"
         );
         *known = number;
+        model.measured_devices &= !matches!(name.as_str(), "flops" | "memory");
     }
     Ok(model)
 }
@@ -348,6 +352,10 @@ mod tests {
         let Placement::ByCost(model) = options.placement else { panic!("{options:?}") };
         assert_eq!(model.link.latency, 0.5);
         assert_eq!(model.flops, CostModel::default().flops);
+        assert!(model.measured_devices);
+        let options = session_options(&asking_for(&[("flops", Value::F(1e9))])).unwrap();
+        let Placement::ByCost(model) = options.placement else { panic!("{options:?}") };
+        assert!(!model.measured_devices, "the client has said how fast they are");
         for wrong in
             [("speed", Value::F(1.0)), ("flops", Value::F(-1.0)), ("flops", Value::B(true))]
         {

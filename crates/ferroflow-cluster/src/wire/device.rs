@@ -1,6 +1,6 @@
 //! Devices from and to `DeviceAttributes`.
 
-use ferroflow_core::{DeviceInfo, DeviceName, Result, ensure};
+use ferroflow_core::{DeviceInfo, DeviceName, DeviceSpeed, Result, ensure};
 use ferroflow_proto::tensorflow as pb;
 
 pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
@@ -13,6 +13,11 @@ pub(super) fn device_to_proto(device: &DeviceInfo) -> pb::DeviceAttributes {
         incarnation: device.incarnation,
         physical_device_desc: device.description.clone(),
         xla_global_id: -1,
+        ferroflow_speed: device.speed.get().map(|speed| pb::FerroflowSpeed {
+            flops: speed.flops,
+            bandwidth: speed.bandwidth,
+            memory: speed.memory,
+        }),
     }
 }
 
@@ -45,5 +50,9 @@ fn device_from_proto(p: &pb::DeviceAttributes) -> Result<DeviceInfo> {
     let mut device = DeviceInfo::new(name, p.incarnation);
     device.memory_limit = p.memory_limit;
     device.description = p.physical_device_desc.clone();
+    if let Some(speed) = &p.ferroflow_speed {
+        let pb::FerroflowSpeed { flops, bandwidth, memory } = *speed;
+        device.speed = DeviceSpeed { flops, bandwidth, memory }.into();
+    }
     Ok(device)
 }

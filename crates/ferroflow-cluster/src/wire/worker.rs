@@ -12,7 +12,14 @@ use ferroflow_proto::tensorflow as pb;
 
 impl Encode for GetStatusRequest {
     fn encode(self) -> Bytes {
-        write(pb::GetStatusRequest {})
+        write(pb::GetStatusRequest { ferroflow_measures_devices: self.measures_devices })
+    }
+}
+
+impl Decode for GetStatusRequest {
+    fn decode(body: Chunks) -> Result<Self> {
+        let p: pb::GetStatusRequest = read(body)?;
+        Ok(GetStatusRequest { measures_devices: p.ferroflow_measures_devices })
     }
 }
 

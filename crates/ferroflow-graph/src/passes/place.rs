@@ -9,7 +9,9 @@ mod by_cost;
 mod groups;
 mod specs;
 
-pub use by_cost::{place_by_cost, predict};
+pub use by_cost::{
+    PlacementOption, PlacementReason, explain_place_by_cost, place_by_cost, predict,
+};
 
 use crate::graph::{GraphIr, Node, NodeId};
 use crate::op_def::PortType;

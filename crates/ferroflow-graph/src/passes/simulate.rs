@@ -1,7 +1,7 @@
 //! Simulates a step: when each node runs and when each value arrives. A device runs one node at a
 //! time, in the order in which nodes become ready. A link carries one tensor at a time.
 
-use super::cost::{CostModel, LinkCost, NodeCosts};
+use super::cost::{CostModel, LinkCost, NodeCosts, Rates};
 use super::order::{closes_loop, topological_order};
 use crate::graph::{Endpoint, GraphIr, NodeId};
 use ferroflow_core::DeviceInfo;
@@ -18,6 +18,32 @@ pub struct Prediction {
     pub devices: Vec<DeviceLoad>,
     /// In the order in which they start.
     pub transfers: Vec<Transfer>,
+    /// The nodes that run on a device, in the order of the graph.
+    pub nodes: Vec<PredictedNode>,
+}
+
+/// A node of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictedNode {
+    /// Its name.
+    pub name: String,
+    /// The full name of its device.
+    pub device: String,
+    /// When it begins, in seconds since the start of the step.
+    pub begins: f64,
+    /// Its duration.
+    pub seconds: f64,
+}
+
+/// When a node would run on one of the devices that it could have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceOption {
+    pub device: usize,
+    /// When the device has nothing else to do.
+    pub free: f64,
+    /// When all inputs are there.
+    pub inputs: f64,
+    pub ends: f64,
 }
 
 /// The work of one device in a step.
@@ -52,8 +78,8 @@ pub struct Transfer {
 pub(super) trait DeviceChoice {
     /// The devices on which a node can run. Empty if it runs wherever it is needed, at no cost.
     fn candidates(&mut self, id: NodeId) -> Vec<usize>;
-    /// A node was put on a device.
-    fn chosen(&mut self, id: NodeId, device: usize);
+    /// A node was put on a device, among these.
+    fn chosen(&mut self, id: NodeId, device: usize, options: &[DeviceOption]);
 }
 
 /// Simulates a step of `graph`. Puts each node on the candidate device where it finishes first;
@@ -73,8 +99,10 @@ pub(super) fn simulate(
         costs,
         model,
         tasks: &tasks,
+        rates: devices.iter().map(|d| model.rates(d)).collect(),
         place: vec![None; graph.len()],
         finish: vec![0.0; graph.len()],
+        seconds: vec![0.0; graph.len()],
         free: (0..devices.len()).map(begin).collect(),
         load: vec![(0, 0.0); devices.len()],
         links: HashMap::new(),
@@ -110,6 +138,16 @@ pub(super) fn simulate(
         busy,
     };
     let loads = run.load.iter().enumerate().map(device).collect();
+    let placed = |(id, at): (NodeId, &Option<usize>)| {
+        let (seconds, finish) = (run.seconds[id.index()], run.finish[id.index()]);
+        Some(PredictedNode {
+            name: graph.node(id).name.clone(),
+            device: devices[(*at)?].text.clone(),
+            begins: finish - seconds,
+            seconds,
+        })
+    };
+    let nodes = graph.ids().zip(&run.place).filter_map(placed).collect();
     let mut transfers: Vec<Transfer> = run
         .transfers
         .into_iter()
@@ -126,18 +164,21 @@ pub(super) fn simulate(
         })
         .collect();
     transfers.sort_by(|a, b| a.begins.total_cmp(&b.begins));
-    Prediction { seconds, devices: loads, transfers }
+    Prediction { seconds, devices: loads, transfers, nodes }
 }
 
 struct SimulatedRun<'a> {
     graph: &'a GraphIr,
     costs: &'a NodeCosts,
     model: &'a CostModel,
-    /// The task of each device.
+    /// The task and the speed of each device.
     tasks: &'a [String],
+    rates: Vec<Rates>,
     /// `None` if it has not run yet, or runs everywhere.
     place: Vec<Option<usize>>,
     finish: Vec<f64>,
+    /// The duration of each node.
+    seconds: Vec<f64>,
     /// When each device is idle again.
     free: Vec<f64>,
     /// The number of nodes and their seconds.
@@ -162,24 +203,23 @@ struct Moved {
 impl SimulatedRun<'_> {
     /// Puts a node on a device and returns when it finishes.
     fn place(&mut self, id: NodeId, choice: &mut dyn DeviceChoice) -> f64 {
-        let candidates = choice.candidates(id);
-        let seconds = self.costs.seconds[id.index()];
-        let end = |d: usize| self.free[d].max(self.inputs_on(id, d)) + seconds;
-        let mut best: Option<(usize, f64)> = None;
-        for d in candidates {
-            let end = end(d);
-            if best.is_none_or(|(_, before)| end < before) {
-                best = Some((d, end));
-            }
-        }
-        let Some((device, end)) = best else { return 0.0 };
+        let option = |device: usize| {
+            let (free, inputs) = (self.free[device], self.inputs_on(id, device));
+            let ends = free.max(inputs) + self.costs.on(id, self.rates[device]);
+            DeviceOption { device, free, inputs, ends }
+        };
+        let options: Vec<DeviceOption> = choice.candidates(id).into_iter().map(option).collect();
+        let first = options.iter().copied().reduce(|a, b| if b.ends < a.ends { b } else { a });
+        let Some(DeviceOption { device, ends: end, .. }) = first else { return 0.0 };
+        let seconds = self.costs.on(id, self.rates[device]);
         self.receive(id, device);
         self.place[id.index()] = Some(device);
         self.finish[id.index()] = end;
+        self.seconds[id.index()] = seconds;
         self.free[device] = end;
         self.load[device].0 += 1;
         self.load[device].1 += seconds;
-        choice.chosen(id, device);
+        choice.chosen(id, device, &options);
         end
     }
 

@@ -89,7 +89,11 @@ pub fn measure(stats: &Bytes, measured: &mut MeasuredCosts) -> Result<()> {
 }
 
 fn add(stats: pb::StepStats, measured: &mut MeasuredCosts) {
-    for node in stats.dev_stats.into_iter().flat_map(|d| d.node_stats) {
+    let nodes = stats.dev_stats.into_iter().flat_map(|d| {
+        let device = d.device;
+        d.node_stats.into_iter().map(move |node| (device.clone(), node))
+    });
+    for (device, node) in nodes {
         let nanos = match node.op_end_rel_nanos {
             // Older tasks only record microseconds.
             0 => node.op_end_rel_micros.saturating_mul(1000),
@@ -100,6 +104,6 @@ fn add(stats: pb::StepStats, measured: &mut MeasuredCosts) {
             let bytes = tensor.allocation_description.as_ref()?.requested_bytes;
             Some((usize::try_from(o.slot).ok()?, bytes.max(0) as f64))
         });
-        measured.add(&node.node_name, nanos.max(0) as f64 * 1e-9, bytes);
+        measured.add_on(&device, &node.node_name, nanos.max(0) as f64 * 1e-9, bytes);
     }
 }

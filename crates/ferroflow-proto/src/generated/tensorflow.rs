@@ -2886,6 +2886,9 @@ pub struct DeviceAttributes {
     pub physical_device_desc: ::prost::alloc::string::String,
     #[prost(int64, tag = "8")]
     pub xla_global_id: i64,
+    /// Ferroflow's own field, which TensorFlow skips.
+    #[prost(message, optional, tag = "7001")]
+    pub ferroflow_speed: ::core::option::Option<FerroflowSpeed>,
 }
 impl ::prost::Name for DeviceAttributes {
     const NAME: &'static str = "DeviceAttributes";
@@ -2895,6 +2898,29 @@ impl ::prost::Name for DeviceAttributes {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "type.googleapis.com/tensorflow.DeviceAttributes".into()
+    }
+}
+/// What a device can do, as its task has measured it.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct FerroflowSpeed {
+    /// Floating-point operations per second.
+    #[prost(double, tag = "1")]
+    pub flops: f64,
+    /// Bytes per second that it reads and writes.
+    #[prost(double, tag = "2")]
+    pub bandwidth: f64,
+    /// Bytes for tensors.
+    #[prost(uint64, tag = "3")]
+    pub memory: u64,
+}
+impl ::prost::Name for FerroflowSpeed {
+    const NAME: &'static str = "FerroflowSpeed";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FerroflowSpeed".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.FerroflowSpeed".into()
     }
 }
 /// One record of an event file.
@@ -3563,6 +3589,11 @@ pub struct RunStepRequest {
     /// A random number. A repeated request has the same one.
     #[prost(int64, tag = "8")]
     pub request_id: i64,
+    /// Ferroflow's own fields: feeds in shared memory, and whether the client reads fetches there.
+    #[prost(message, repeated, tag = "7001")]
+    pub ferroflow_feed: ::prost::alloc::vec::Vec<FerroflowBlockTensor>,
+    #[prost(bool, tag = "7002")]
+    pub ferroflow_takes_blocks: bool,
 }
 impl ::prost::Name for RunStepRequest {
     const NAME: &'static str = "RunStepRequest";
@@ -3585,15 +3616,13 @@ pub struct RunStepResponse {
     pub status_code: i32,
     #[prost(string, tag = "4")]
     pub status_error_message: ::prost::alloc::string::String,
+    /// Ferroflow's own field: fetches in shared memory.
+    #[prost(message, repeated, tag = "7001")]
+    pub ferroflow_tensor: ::prost::alloc::vec::Vec<FerroflowBlockTensor>,
 }
 impl ::prost::Name for RunStepResponse {
     const NAME: &'static str = "RunStepResponse";
     const PACKAGE: &'static str = "tensorflow";
-    /// Ferroflow's own fields: feeds in shared memory, and whether the client reads fetches there.
-    #[prost(message, repeated, tag = "7001")]
-    pub ferroflow_feed: ::prost::alloc::vec::Vec<FerroflowBlockTensor>,
-    #[prost(bool, tag = "7002")]
-    pub ferroflow_takes_blocks: bool,
     fn full_name() -> ::prost::alloc::string::String {
         "tensorflow.RunStepResponse".into()
     }
@@ -3601,35 +3630,6 @@ impl ::prost::Name for RunStepResponse {
         "type.googleapis.com/tensorflow.RunStepResponse".into()
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PartialRunSetupRequest {
-    #[prost(string, tag = "1")]
-    pub session_handle: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "2")]
-    pub feed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "3")]
-    pub fetch: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "4")]
-    pub target: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(int64, tag = "5")]
-    pub request_id: i64,
-}
-impl ::prost::Name for PartialRunSetupRequest {
-    const NAME: &'static str = "PartialRunSetupRequest";
-    /// Ferroflow's own field: fetches in shared memory.
-    #[prost(message, repeated, tag = "7001")]
-    pub ferroflow_tensor: ::prost::alloc::vec::Vec<FerroflowBlockTensor>,
-    const PACKAGE: &'static str = "tensorflow";
-    fn full_name() -> ::prost::alloc::string::String {
-        "tensorflow.PartialRunSetupRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "type.googleapis.com/tensorflow.PartialRunSetupRequest".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PartialRunSetupResponse {
-    #[prost(string, tag = "1")]
 /// A tensor in a block of shared memory.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FerroflowBlockTensor {
@@ -3717,6 +3717,32 @@ impl ::prost::Name for FerroflowShareBlocksResponse {
         "type.googleapis.com/tensorflow.FerroflowShareBlocksResponse".into()
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PartialRunSetupRequest {
+    #[prost(string, tag = "1")]
+    pub session_handle: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "2")]
+    pub feed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "3")]
+    pub fetch: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "4")]
+    pub target: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(int64, tag = "5")]
+    pub request_id: i64,
+}
+impl ::prost::Name for PartialRunSetupRequest {
+    const NAME: &'static str = "PartialRunSetupRequest";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.PartialRunSetupRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/tensorflow.PartialRunSetupRequest".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PartialRunSetupResponse {
+    #[prost(string, tag = "1")]
     pub partial_run_handle: ::prost::alloc::string::String,
 }
 impl ::prost::Name for PartialRunSetupResponse {
@@ -4423,7 +4449,11 @@ impl VariableAggregation {
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetStatusRequest {}
+pub struct GetStatusRequest {
+    /// Ferroflow's own field, which TensorFlow skips: the task measures its devices first.
+    #[prost(bool, tag = "7001")]
+    pub ferroflow_measures_devices: bool,
+}
 impl ::prost::Name for GetStatusRequest {
     const NAME: &'static str = "GetStatusRequest";
     const PACKAGE: &'static str = "tensorflow";

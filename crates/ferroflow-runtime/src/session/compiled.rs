@@ -43,7 +43,8 @@ impl Compiled {
         )?;
         let dtype = |id: &NodeId| step.graph.node(*id).output_types[0].dtype;
         let feeds = signature.feeds.iter().cloned().zip(step.args.iter().map(dtype)).collect();
-        let trials = Trials::of(session.place_step(&mut step, graph, signature)?);
+        let prediction = session.place_step(&mut step, graph, signature)?;
+        let trials = Trials::of(prediction, session.was_moved(signature));
         if let Some(distribute) =
             session.distribute.as_ref().filter(|_| session.is_distributed(&step.graph))
         {

@@ -3,10 +3,10 @@
 use super::compiled::Signature;
 use super::{RunOptions, RunOutput, TaskSession};
 use ferroflow_core::{Result, StepStats};
-use ferroflow_graph::passes::{self, CostModel, MeasuredCosts, Prediction, Pruned};
+use ferroflow_graph::passes::{self, CostModel, MeasuredCosts, PredictedNode, Prediction, Pruned};
 use ferroflow_graph::{GraphIr, Node, NodeId, RunMetadata};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 /// How nodes get a device if they ask for none, or for one of several.
@@ -19,13 +19,27 @@ pub enum Placement {
     /// The same, for what a step needs when it is first run: nodes that no step needs may ask for
     /// devices that do not exist.
     FirstNeeded,
-    /// When a step is first run: the placement with the shortest predicted step. The step is placed
-    /// anew, except for nodes with state, once it has been measured.
+    /// When a step is first run: the placement with the shortest predicted step. Some runs are
+    /// measured. If the costs turn out to be different, the step is placed anew, except for nodes
+    /// with state.
     ByCost(Box<CostModel>),
 }
 
-/// The run of a step that is measured. The first ones are slow for other reasons.
-const MEASURED_RUN: u32 = 3;
+impl Placement {
+    /// Whether the speed of devices matters.
+    pub fn measures_devices(&self) -> bool {
+        matches!(self, Placement::ByCost(model) if model.measured_devices)
+    }
+}
+
+/// The first run of a step that is measured. Those before are slow for other reasons.
+const FIRST_MEASURED: u32 = 3;
+
+/// Of the later runs, one in so many is measured.
+const MEASURED_EVERY: u32 = 100;
+
+/// A step is placed anew if its costs have changed by more than this share of the predicted ones.
+const CHANGED: f64 = 0.25;
 
 /// The placement of earlier steps of a session.
 #[derive(Default)]
@@ -33,6 +47,8 @@ pub(super) struct Placed {
     /// The devices of nodes with state, which all steps share.
     stateful: Mutex<HashMap<String, String>>,
     measured: Mutex<MeasuredCosts>,
+    /// The steps that were placed anew.
+    moved: Mutex<HashSet<Signature>>,
 }
 
 /// How often a step was run, and the state of its measurement.
@@ -42,12 +58,17 @@ pub(crate) struct Trials {
     all: AtomicI64,
     runs: AtomicU32,
     is_outdated: AtomicBool,
-    prediction: Option<Prediction>,
+    /// Whether the step was placed anew before, so that its early runs say nothing new.
+    was_moved: bool,
+    /// The costs of the present placement, if there was a choice.
+    prediction: Option<Mutex<Prediction>>,
 }
 
 impl Trials {
-    pub fn of(prediction: Option<Prediction>) -> Trials {
-        Trials { prediction, ..Trials::default() }
+    pub fn of(prediction: Option<Prediction>, was_moved: bool) -> Trials {
+        // With one device there is nothing to choose.
+        let prediction = prediction.filter(|p| p.devices.len() > 1).map(Mutex::new);
+        Trials { prediction, was_moved, ..Trials::default() }
     }
 
     /// The number of the run that begins.
@@ -55,16 +76,32 @@ impl Trials {
         self.all.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Whether the step should be compiled again, with what was measured.
-    pub fn is_outdated(&self) -> bool {
-        self.is_outdated.load(Ordering::Acquire)
+    /// Whether the costs have changed since the step was placed. True once for each change.
+    pub fn take_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed) && self.is_outdated.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether this run, which begins, is the one to be measured.
+    /// Whether this run, which begins, is one to be measured.
     pub fn is_measured(&self) -> bool {
-        self.prediction.is_some()
-            && self.runs.load(Ordering::Relaxed) < MEASURED_RUN
-            && self.runs.fetch_add(1, Ordering::Relaxed) + 1 == MEASURED_RUN
+        if self.prediction.is_none() {
+            return false;
+        }
+        let run = self.runs.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        run % MEASURED_EVERY == 0 || (run == FIRST_MEASURED && !self.was_moved)
+    }
+
+    /// Whether a new prediction has all nodes where they are. It replaces the old one then.
+    fn stays(&self, new: Prediction) -> bool {
+        let Some(present) = &self.prediction else { return true };
+        let mut present = present.lock();
+        let devices: HashMap<&str, &str> =
+            present.nodes.iter().map(|n| (n.name.as_str(), n.device.as_str())).collect();
+        let stays = |n: &PredictedNode| devices.get(n.name.as_str()) == Some(&n.device.as_str());
+        let all_stay = new.nodes.len() == devices.len() && new.nodes.iter().all(stays);
+        if all_stay {
+            *present = new;
+        }
+        all_stay
     }
 }
 
@@ -75,8 +112,15 @@ impl Placed {
         if let Some(stats) = &output.stats {
             add_stats(&mut measured, stats);
         }
-        self.measured.lock().merge(measured);
-        trials.is_outdated.store(true, Ordering::Release);
+        let known = {
+            let mut known = self.measured.lock();
+            known.follow(measured);
+            known.clone()
+        };
+        if let Some(prediction) = &trials.prediction {
+            let has_changed = known.distance(&prediction.lock().nodes) > CHANGED;
+            trials.is_outdated.store(has_changed, Ordering::Release);
+        }
         if !options.trace {
             output.stats = None;
             output.metadata = RunMetadata::default();
@@ -85,6 +129,27 @@ impl Placed {
 }
 
 impl TaskSession {
+    /// Whether a step whose costs have changed should be compiled again, because some of its nodes
+    /// would now be on other devices.
+    pub(super) fn moves(&self, signature: &Signature, trials: &Trials) -> Result<bool> {
+        let graph = self.graph.read();
+        let Signature { feeds, fetches, targets } = signature;
+        let mut step = passes::prune(&graph, feeds, fetches, targets, &self.task.catalog)?;
+        let Some(prediction) = self.place_step(&mut step, &graph, signature)? else {
+            return Ok(false);
+        };
+        let moves = !trials.stays(prediction);
+        if moves {
+            self.placed.moved.lock().insert(signature.clone());
+        }
+        Ok(moves)
+    }
+
+    /// Whether a step was placed anew.
+    pub(super) fn was_moved(&self, signature: &Signature) -> bool {
+        self.placed.moved.lock().contains(signature)
+    }
+
     /// Places the graph of a step that is compiled, unless its nodes were placed when they were
     /// added. `graph` is the whole graph.
     pub(super) fn place_step(
@@ -160,6 +225,48 @@ fn add_stats(measured: &mut MeasuredCosts, stats: &StepStats) {
     for node in stats.nodes.lock().iter() {
         let seconds = node.end.duration_since(node.start).unwrap_or_default().as_secs_f64();
         let bytes = node.outputs.iter().map(|(slot, _, _, bytes)| (*slot, *bytes as f64));
-        measured.add(&node.node, seconds, bytes);
+        measured.add_on(&node.device, &node.node, seconds, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_graph::passes::DeviceLoad;
+
+    /// A step with its nodes on these devices.
+    fn prediction(devices: &[&str]) -> Prediction {
+        let load = |device: &&str| DeviceLoad { device: device.to_string(), nodes: 1, busy: 1.0 };
+        let node = |(i, device): (usize, &&str)| PredictedNode {
+            name: i.to_string(),
+            device: device.to_string(),
+            begins: 0.0,
+            seconds: 1.0,
+        };
+        Prediction {
+            seconds: 1.0,
+            devices: ["a", "b"].iter().map(load).collect(),
+            transfers: Vec::new(),
+            nodes: devices.iter().enumerate().map(node).collect(),
+        }
+    }
+
+    #[test]
+    fn one_early_run_and_one_in_a_hundred_are_measured() {
+        let measured = |was_moved| {
+            let trials = Trials::of(Some(prediction(&["a", "b"])), was_moved);
+            (1..=300).filter(|_| trials.is_measured()).collect::<Vec<u32>>()
+        };
+        assert_eq!(measured(false), [3, 100, 200, 300]);
+        assert_eq!(measured(true), [100, 200, 300]);
+        assert!(!(0..300).any(|_| Trials::of(None, false).is_measured()));
+    }
+
+    #[test]
+    fn a_step_whose_nodes_all_stay_is_not_placed_anew() {
+        let trials = Trials::of(Some(prediction(&["a", "b"])), false);
+        assert!(trials.stays(prediction(&["a", "b"])));
+        assert!(!trials.stays(prediction(&["a", "a"])));
+        assert!(!trials.stays(prediction(&["a"])));
     }
 }

@@ -53,7 +53,7 @@ fn x() -> (&'static str, Tensor) {
 
 #[test]
 fn by_cost_work_is_shared_by_devices_and_values_stay() {
-    let model = CostModel { flops: 1e8, ..CostModel::default() };
+    let model = CostModel::fixed(1e8);
     let s = session(&two_products(), Placement::ByCost(Box::new(model)));
     let at = devices(&s, &[x()], &["y"]);
     assert_ne!(at["a"], at["b"], "{at:?}");
@@ -71,7 +71,7 @@ fn by_cost_work_is_shared_by_devices_and_values_stay() {
 #[test]
 fn what_was_measured_counts() {
     // Said to be slow, but in truth too fast to be worth a second device.
-    let mut model = CostModel { flops: 1e3, ..CostModel::default() };
+    let mut model = CostModel::fixed(1e3);
     model.within_task.latency = 10.0;
     let def = two_products();
     let s = session(&def, Placement::ByCost(Box::new(model)));
@@ -81,6 +81,65 @@ fn what_was_measured_counts() {
     }
     let at = devices(&s, &[small], &["y"]);
     assert_eq!(at["a"], at["b"], "{at:?}");
+}
+
+#[test]
+fn a_step_is_placed_anew_when_its_costs_change() {
+    let shape = PartialShape::from_i64s(&[-1, 300]).unwrap();
+    let def = graph()
+        .dtype(DType::Float)
+        .placeholder("x")
+        .attr("shape", shape)
+        .constant("m", Tensor::from_slice([300, 300], &vec![0.5f32; 300 * 300]).unwrap())
+        .op("a", "MatMul", &["x", "m"])
+        .t()
+        .op("b", "MatMul", &["x", "m"])
+        .t()
+        .op("y", "Sub", &["a", "b"])
+        .t()
+        .build();
+    const MANY: usize = 120;
+    let rows = |n: usize| ("x", Tensor::from_slice([n, 300], &vec![0.5f32; n * 300]).unwrap());
+    let plain = session(&def, Placement::First);
+    let time = || {
+        let begins = std::time::Instant::now();
+        plain.run_blocking(request(&[rows(MANY)], &["y"], &[])).unwrap();
+        begins.elapsed().as_secs_f64()
+    };
+    // Another device pays for many rows, and not for one.
+    let mut model = CostModel::fixed(1e3);
+    model.within_task.latency = (0..5).map(|_| time()).fold(f64::INFINITY, f64::min) / 20.0;
+    model.within_task.bandwidth = 1e15;
+    let s = session(&def, Placement::ByCost(Box::new(model)));
+    let run = |x| s.run_blocking(request(&[x], &["y"], &[])).unwrap();
+    for _ in 0..99 {
+        run(rows(1));
+    }
+    // What was measured says that one device is enough for a row.
+    let at = devices(&s, &[rows(1)], &["y"]);
+    assert_eq!(at["a"], at["b"], "{at:?}");
+    // Runs without a measurement change nothing; one in a hundred has one.
+    for _ in 0..110 {
+        run(rows(MANY));
+    }
+    let at = devices(&s, &[rows(MANY)], &["y"]);
+    assert_ne!(at["a"], at["b"], "{at:?}");
+}
+
+#[test]
+fn devices_are_measured_where_costs_are_to_decide() {
+    let task = Task::new(Arc::new(catalog()), "worker", 0, 2);
+    let open = |placement| {
+        let options = SessionOptions { placement, ..Default::default() };
+        TaskSession::new(task.clone(), &two_products(), options).unwrap();
+        task.devices.iter().map(|d| d.speed.get().copied()).collect::<Vec<_>>()
+    };
+    assert_eq!(open(Placement::First), [None, None]);
+    assert_eq!(open(Placement::ByCost(Box::new(CostModel::fixed(1e9)))), [None, None]);
+    for speed in open(Placement::ByCost(Box::default())) {
+        let speed = speed.unwrap();
+        assert!(speed.flops > 1e6 && speed.bandwidth > 1e6 && speed.memory > 0, "{speed:?}");
+    }
 }
 
 #[test]
@@ -100,7 +159,7 @@ fn what_holds_state_stays_where_the_first_step_put_it() {
         .op("y", "Sub", &["a", "b"])
         .t()
         .build();
-    let model = CostModel { flops: 1e8, ..CostModel::default() };
+    let model = CostModel::fixed(1e8);
     let s = session(&def, Placement::ByCost(Box::new(model)));
     s.run_blocking(request(&[x()], &[], &["set"])).unwrap();
     let y = s.run_blocking(request(&[x()], &["y"], &[])).unwrap().tensors.remove(0);

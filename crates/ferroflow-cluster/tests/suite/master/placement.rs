@@ -28,7 +28,7 @@ fn two_products() -> GraphDef {
 }
 
 fn by_cost() -> ConnectOptions {
-    let model = CostModel { flops: 1e6, ..CostModel::default() };
+    let model = CostModel::fixed(1e6);
     ConnectOptions { placement: Placement::ByCost(Box::new(model)), ..ConnectOptions::default() }
 }
 

@@ -51,7 +51,7 @@ impl Ps {
         let channel = Channel::connect(&address, ChannelOptions::default()).unwrap();
         let mut ps = Ps { channel, incarnation: 0, _server: Arc::new(Stop(serving)) };
         let status: pb::GetStatusResponse =
-            ps.call("GetStatus", pb::GetStatusRequest {}).await.unwrap();
+            ps.call("GetStatus", pb::GetStatusRequest::default()).await.unwrap();
         let device = &status.device_attributes[0];
         assert_eq!(device.name, PS);
         ps.incarnation = device.incarnation;
@@ -156,7 +156,7 @@ impl Ps {
     pub async fn settle(&self) {
         for _ in 0..3 {
             let _: pb::GetStatusResponse =
-                self.call("GetStatus", pb::GetStatusRequest {}).await.unwrap();
+                self.call("GetStatus", pb::GetStatusRequest::default()).await.unwrap();
         }
     }
 

@@ -13,6 +13,22 @@ fn float() -> Attrs {
 }
 
 #[tokio::test]
+async fn a_task_measures_its_devices_when_a_master_asks_for_it() {
+    let ps = Ps::start().await;
+    let status = |ferroflow_measures_devices| {
+        let request = pb::GetStatusRequest { ferroflow_measures_devices };
+        ps.call::<pb::GetStatusResponse>("GetStatus", request)
+    };
+    let speed = |status: pb::GetStatusResponse| status.device_attributes[0].ferroflow_speed.clone();
+    assert_eq!(speed(status(false).await.unwrap()), None);
+    let measured = speed(status(true).await.unwrap()).unwrap();
+    assert!(measured.flops > 1e6 && measured.bandwidth > 1e6, "{measured:?}");
+    assert!(measured.memory > 0, "{measured:?}");
+    // From now on every master learns it.
+    assert_eq!(speed(status(false).await.unwrap()), Some(measured));
+}
+
+#[tokio::test]
 async fn a_master_feeds_runs_fetches_and_leaves() {
     let ps = Ps::start().await;
     // Consumers first, as masters send them.

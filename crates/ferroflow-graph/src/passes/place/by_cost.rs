@@ -8,10 +8,40 @@ use crate::node_sizes::{elements, guessed};
 use crate::op_def::ControlFlow;
 use crate::passes::cost::{CostModel, NodeCosts};
 use crate::passes::partition::Loops;
-use crate::passes::simulate::{DeviceChoice, Prediction, simulate};
+use crate::passes::simulate::{DeviceChoice, DeviceOption, Prediction, simulate};
 use ferroflow_core::{DeviceInfo, DeviceName, PartialShape, Result, err};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Why a node is on its device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlacementReason {
+    /// It asks for this device, or shares a variable or a colocation group with a node that does.
+    Requested,
+    /// It shares the device of this node, which was placed before it.
+    With(String),
+    /// No other device fits.
+    Only,
+    /// Nothing but its consumers decides about it.
+    BesideConsumers,
+    /// It ends first there. All devices that fit, the chosen one first.
+    EndsFirst(Vec<PlacementOption>),
+    /// The step would take longer if nodes were spread: all go to the first device that fits.
+    NotSpread,
+}
+
+/// When a node would run on a device, in seconds since the start of the step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacementOption {
+    /// The full name of the device.
+    pub device: String,
+    /// When the device has nothing else to do.
+    pub free: f64,
+    /// When the inputs of the node are there.
+    pub inputs: f64,
+    /// When the node ends.
+    pub ends: f64,
+}
 
 /// Places the graph of a step by the costs in `model`. Arguments and results are placed already. A
 /// node that requests one device gets it, as with [`place`]; the others go where the step is
@@ -23,10 +53,21 @@ pub fn place_by_cost(
     model: &CostModel,
     given: &HashMap<NodeId, PartialShape>,
 ) -> Result<Prediction> {
+    Ok(explain_place_by_cost(graph, devices, soft, model, given)?.0)
+}
+
+/// [`place_by_cost`], with the reason for the device of each node.
+pub fn explain_place_by_cost(
+    graph: &mut GraphIr,
+    devices: &Devices,
+    soft: bool,
+    model: &CostModel,
+    given: &HashMap<NodeId, PartialShape>,
+) -> Result<(Prediction, Vec<PlacementReason>)> {
     // A node that cannot be placed at all fails here, with the same message as in `place`.
     let mut plainly = graph.clone();
     place(&mut plainly, 0, devices, soft)?;
-    let costs = model.costs(graph, given);
+    let costs = model.costs_on(graph, given, &devices.preferred);
     let plain = predict_costs(&plainly, devices, model, &costs)?;
 
     let mut placer = Placer::grouped(graph, 0, devices, soft)?;
@@ -40,9 +81,11 @@ pub fn place_by_cost(
         candidates: HashMap::new(),
         resident: vec![0.0; devices.preferred.len()],
         chosen: vec![None; graph.len()],
+        reasons: vec![PlacementReason::BesideConsumers; graph.len()],
+        leaders: HashMap::new(),
     };
     simulate(graph, &costs, model, &devices.preferred, &mut free);
-    let FreeChoice { chosen, .. } = free;
+    let FreeChoice { chosen, reasons, .. } = free;
     for (id, device) in graph.ids().zip(&chosen) {
         if let Some(device) = device {
             graph.node_mut(id).device = devices.preferred[*device].text.clone();
@@ -58,11 +101,15 @@ pub fn place_by_cost(
     }
     // Greedy choices can be worse than the default placement.
     let prediction = predict_costs(graph, devices, model, &costs)?;
-    if prediction.seconds >= plain.seconds {
+    if prediction.seconds >= plain.seconds && fits(&plainly, devices, &costs) {
         *graph = plainly;
-        return Ok(plain);
+        let decided = |reason| match reason {
+            PlacementReason::EndsFirst(_) | PlacementReason::With(_) => PlacementReason::NotSpread,
+            other => other,
+        };
+        return Ok((plain, reasons.into_iter().map(decided).collect()));
     }
-    Ok(prediction)
+    Ok((prediction, reasons))
 }
 
 /// Predicts a step whose nodes are all placed.
@@ -72,7 +119,8 @@ pub fn predict(
     model: &CostModel,
     given: &HashMap<NodeId, PartialShape>,
 ) -> Result<Prediction> {
-    predict_costs(graph, devices, model, &model.costs(graph, given))
+    let costs = model.costs_on(graph, given, &devices.preferred);
+    predict_costs(graph, devices, model, &costs)
 }
 
 fn predict_costs(
@@ -91,6 +139,36 @@ fn predict_costs(
     Ok(simulate(graph, costs, model, &devices.preferred, &mut Fixed(places)))
 }
 
+/// Bytes that a node keeps between steps, if it makes a variable.
+fn kept(graph: &GraphIr, id: NodeId, costs: &NodeCosts) -> Option<f64> {
+    let node = graph.node(id);
+    if !node.op.is_stateful || !node.inputs.is_empty() {
+        return None;
+    }
+    let stated = node.attrs.shape("shape").ok();
+    let stated = stated.map(|s| elements(&guessed(&s)) * 4.0);
+    let own: f64 = costs.bytes[id.index()].iter().sum();
+    Some(stated.unwrap_or(0.0).max(own))
+}
+
+/// Bytes that a device has for variables; infinite if that is not known.
+fn memory_of(device: &DeviceInfo) -> f64 {
+    let memory = device.speed.get().map_or(0, |speed| speed.memory);
+    if memory == 0 { f64::INFINITY } else { memory as f64 }
+}
+
+/// Whether the variables of a graph that is placed fit into the memory of their devices.
+fn fits(graph: &GraphIr, devices: &Devices, costs: &NodeCosts) -> bool {
+    let mut kept_on: HashMap<&str, f64> = HashMap::new();
+    for (id, node) in graph.iter() {
+        *kept_on.entry(&node.device).or_default() += kept(graph, id, costs).unwrap_or(0.0);
+    }
+    devices
+        .preferred
+        .iter()
+        .all(|d| kept_on.get(d.text.as_str()).is_none_or(|bytes| *bytes <= memory_of(d)))
+}
+
 /// Nodes that are placed.
 struct Fixed(Vec<usize>);
 
@@ -99,7 +177,7 @@ impl DeviceChoice for Fixed {
         vec![self.0[id.index()]]
     }
 
-    fn chosen(&mut self, _: NodeId, _: usize) {}
+    fn chosen(&mut self, _: NodeId, _: usize, _: &[DeviceOption]) {}
 }
 
 /// Places groups of nodes one after the other.
@@ -116,6 +194,9 @@ struct FreeChoice<'a> {
     /// Bytes of variables on each device.
     resident: Vec<f64>,
     chosen: Vec<Option<usize>>,
+    reasons: Vec<PlacementReason>,
+    /// The first node of each group that was placed.
+    leaders: HashMap<u32, NodeId>,
 }
 
 impl FreeChoice<'_> {
@@ -159,6 +240,13 @@ impl DeviceChoice for FreeChoice<'_> {
             let device = &self.fallback.node(id).device;
             found.extend(self.devices().iter().position(|d| d.text == *device));
         }
+        if let Some(bytes) = kept(self.graph, id, self.costs) {
+            let has_room = |d: &usize| self.resident[*d] + bytes <= memory_of(&self.devices()[*d]);
+            let with_room: Vec<usize> = found.iter().copied().filter(has_room).collect();
+            if !with_room.is_empty() {
+                found = with_room;
+            }
+        }
         // Among equals prefer the session's own task, then its job, then the one with fewest bytes.
         let own = &self.devices()[0].name;
         let distance = |d: &usize| {
@@ -172,18 +260,46 @@ impl DeviceChoice for FreeChoice<'_> {
         found
     }
 
-    fn chosen(&mut self, id: NodeId, device: usize) {
+    fn chosen(&mut self, id: NodeId, device: usize, options: &[DeviceOption]) {
+        self.reasons[id.index()] = self.reason(id, device, options);
         let name = self.devices()[device].name.clone();
         let number = self.placer.specs.intern(name);
         self.placer.groups.of_mut(id).assigned = number;
-        let node = self.graph.node(id);
-        if node.op.is_stateful && node.inputs.is_empty() {
-            let stated = node.attrs.shape("shape").ok();
-            let stated = stated.map(|s| elements(&guessed(&s)) * 4.0);
-            let own: f64 = self.costs.bytes[id.index()].iter().sum();
-            self.resident[device] += stated.unwrap_or(0.0).max(own);
-        }
+        self.resident[device] += kept(self.graph, id, self.costs).unwrap_or(0.0);
         self.chosen[id.index()] = Some(device);
+    }
+}
+
+impl FreeChoice<'_> {
+    fn reason(&mut self, id: NodeId, device: usize, options: &[DeviceOption]) -> PlacementReason {
+        let (group, root) = (self.placer.groups.of(id), self.placer.groups.root(id));
+        if let Some(leader) = self.leaders.get(&root) {
+            return PlacementReason::With(self.graph.node(*leader).name.clone());
+        }
+        if group.assigned != specs::OPEN {
+            return PlacementReason::Requested;
+        }
+        self.leaders.insert(root, id);
+        match options {
+            [_] if group.requested != specs::OPEN || group.resource != specs::OPEN => {
+                PlacementReason::Requested
+            }
+            [_] => PlacementReason::Only,
+            options => {
+                let mut options = options.to_vec();
+                options.sort_by(|a, b| {
+                    let order = (b.device == device).cmp(&(a.device == device));
+                    order.then(a.ends.total_cmp(&b.ends))
+                });
+                let named = |o: DeviceOption| PlacementOption {
+                    device: self.devices()[o.device].text.clone(),
+                    free: o.free,
+                    inputs: o.inputs,
+                    ends: o.ends,
+                };
+                PlacementReason::EndsFirst(options.into_iter().map(named).collect())
+            }
+        }
     }
 }
 
@@ -222,6 +338,7 @@ mod tests {
     use super::*;
     use crate::op_def::OpRole;
     use crate::passes::LinkCost;
+    use ferroflow_core::DeviceSpeed;
 
     const WORKER: &str = "/job:worker/replica:0/task:0/device:CPU:0";
     const OTHER: &str = "/job:worker/replica:0/task:1/device:CPU:0";
@@ -276,6 +393,74 @@ mod tests {
         assert_eq!(devices, [WORKER; 5]);
         assert!((prediction.seconds - 2.0).abs() < 0.01, "{prediction:?}");
         assert!(prediction.transfers.is_empty());
+    }
+
+    #[test]
+    fn reasons_say_who_decided() {
+        let mut c = catalog();
+        c.op("_Retval").input("x: float").role(OpRole::Return);
+        let lines: [Line<'_>; 6] = [
+            ("x", "Const", &[], "", ""),
+            ("v", "Handle", &[], "/job:ps/task:1", ""),
+            ("r", "Read", &["v"], "", ""),
+            ("a", "Add", &["x", "r"], "", ""),
+            ("b", "Add", &["x", "x"], "", ""),
+            ("y", "_Retval", &["b"], WORKER, ""),
+        ];
+        let mut graph = GraphIr::from_def(&def(&lines), &c).unwrap();
+        let explained =
+            explain_place_by_cost(&mut graph, &devices(), false, &model(1e-4), &HashMap::new());
+        let (prediction, reasons) = explained.unwrap();
+        assert_eq!(reasons[0], PlacementReason::BesideConsumers);
+        assert_eq!(reasons[1], PlacementReason::Requested);
+        assert_eq!(reasons[2], PlacementReason::With("v".into()));
+        let PlacementReason::EndsFirst(options) = &reasons[4] else { panic!("{reasons:?}") };
+        assert_eq!((options.len(), &options[0].device), (4, &graph.node(NodeId(4)).device));
+        assert!(options[1..].iter().all(|o| o.ends >= options[0].ends), "{options:?}");
+        let b = prediction.nodes.iter().find(|n| n.name == "b").unwrap();
+        assert!((b.begins + b.seconds - options[0].ends).abs() < 1e-9, "{b:?} {options:?}");
+        let mut together = GraphIr::from_def(&def(TWO_BRANCHES), &c).unwrap();
+        let (_, reasons) =
+            explain_place_by_cost(&mut together, &devices(), false, &model(0.6), &HashMap::new())
+                .unwrap();
+        assert_eq!(reasons[1], PlacementReason::NotSpread);
+    }
+
+    #[test]
+    fn variables_go_where_there_is_memory_and_work_where_it_is_fast() {
+        let device = |job: &str, task, flops, memory| {
+            let device = DeviceInfo::cpu(job, task, 0, 1);
+            device.speed.set(DeviceSpeed { flops, bandwidth: 1e12, memory }).unwrap();
+            Arc::new(device)
+        };
+        // The near device is slow and has no room for the variable.
+        let devices = Devices::new(
+            &[device("worker", 0, 1e9, 100)],
+            &[device("worker", 1, 1e11, 1 << 30), device("ps", 0, 1e10, 1 << 30)],
+        );
+        let mut c = catalog();
+        c.op("_Retval").input("x: float").role(OpRole::Return);
+        c.op("Work").input("x: float").output("y: float").flops(|_| 1e11);
+        c.op("Large").output("handle: resource").attr("shape: shape").stateful();
+        let lines: [Line<'_>; 5] = [
+            ("x", "Const", &[], "", ""),
+            ("w", "Work", &["x"], "", ""),
+            ("v", "Large", &[], "", ""),
+            ("r", "Read", &["v"], "", ""),
+            ("y", "_Retval", &["w"], WORKER, ""),
+        ];
+        let mut lines = def(&lines);
+        lines.nodes[2].attrs.set("shape", PartialShape::from([1000]));
+        let placed = |model: &CostModel| {
+            let mut graph = GraphIr::from_def(&lines, &c).unwrap();
+            let p = place_by_cost(&mut graph, &devices, false, model, &HashMap::new()).unwrap();
+            ([1, 2].map(|id| graph.node(NodeId(id)).device.clone()), p)
+        };
+        let ([work, variable], p) = placed(&CostModel::default());
+        assert_eq!((&work[..], variable == WORKER), (OTHER, false), "{p:?}");
+        assert!((0.9..1.1).contains(&p.seconds), "{p:?}");
+        let ([work, variable], p) = placed(&CostModel::fixed(1e11));
+        assert_eq!((&work[..], variable == WORKER), (WORKER, false), "{p:?}");
     }
 
     #[test]

@@ -38,7 +38,8 @@ impl ColocationGroups {
         }
     }
 
-    fn root(&mut self, id: NodeId) -> u32 {
+    /// The root of the set of a node.
+    pub fn root(&mut self, id: NodeId) -> u32 {
         let mut at = id.0;
         while self.parent[at as usize] != at {
             let above = self.parent[self.parent[at as usize] as usize];
