@@ -8,10 +8,9 @@ use crate::master::Master;
 use crate::messages::{
     CleanupAllRequest, CleanupGraphRequest, CloseSessionRequest, CreateSessionRequest,
     CreateSessionResponse, DeleteWorkerSessionRequest, ExtendSessionRequest, ExtendSessionResponse,
-    GetStatusRequest,
-    GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse, LinkOffer,
-    ListDevicesRequest, ListDevicesResponse, MakeCallableResponse, PartialRunSetupResponse,
-    RegisterGraphResponse, ResetRequest, ShareBlocksResponse,
+    GetStatusRequest, GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse,
+    LinkOffer, ListDevicesRequest, ListDevicesResponse, MakeCallableResponse,
+    PartialRunSetupResponse, RegisterGraphResponse, ResetRequest, ShareBlocksResponse,
 };
 use crate::rpc::{BoxFuture, Chunks, RpcRequest, RpcService, RpcStatus, code};
 use crate::threads::off_network;

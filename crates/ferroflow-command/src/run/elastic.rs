@@ -7,9 +7,9 @@ use super::elastic_ps::PsServers;
 use super::hosts::{Host, hosts, in_address, invalid, own_name, slots};
 use super::secrets::JobSecrets;
 use super::shortage::Shortage;
+use super::summing::{self, ElasticServers};
 use super::{Args, show_to, tell_stragglers, watch};
 use crate::dashboard::{JobBoard, Sources};
-use super::summing::{self, ElasticServers};
 use crate::launch::{
     GRACE, Guard, JobEvent, Process, RemoteShell, Running, StopReason, ask_to_end, code_of, finish,
     hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
