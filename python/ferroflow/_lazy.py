@@ -138,3 +138,18 @@ class MlTypes:
         from ferroflow.python.framework import ml_types
 
         return ml_types.Finder.find_spec(name)
+
+
+class Protobuf:
+    """Finds what programs use of `google.protobuf` where it is not installed: the text of messages."""
+
+    HOMES = {"google.protobuf.text_format": "ferroflow.core._text", "google.protobuf.message": "ferroflow.core._messages"}
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        import importlib.machinery
+
+        if name in ("google", "google.protobuf"):
+            return importlib.machinery.ModuleSpec(name, _Loader({}), is_package=True)
+        home = cls.HOMES.get(name)
+        return None if home is None else importlib.machinery.ModuleSpec(name, _Whole(home))

@@ -1,5 +1,6 @@
 """What programs see of TensorFlow besides graphs and values: names of slots, flags, handles, errors."""
 
+import importlib.util
 import os
 import tempfile
 import unittest
@@ -67,6 +68,14 @@ class Names(unittest.TestCase):
         node.name, node.op = "b", "NoSuchOp"
         with tf.Graph().as_default(), self.assertRaisesRegex(tf.errors.NotFoundError, "NoSuchOp"):
             tf.import_graph_def(graph_def)
+
+    def test_messages_are_read_by_the_module_of_protobuf(self):
+        if importlib.util.find_spec("google") is not None and "ferroflow" not in repr(importlib.util.find_spec("google").loader):
+            self.skipTest("protobuf is installed: it does not know the package's messages")
+        from google.protobuf import text_format
+        config = text_format.Parse("inter_op_parallelism_threads: 2", tf.ConfigProto())
+        self.assertEqual(config.inter_op_parallelism_threads, 2)
+        self.assertEqual(text_format.MessageToString(config), "inter_op_parallelism_threads: 2\n")
 
     def test_assigned_flags_are_not_parsed(self):
         values = tf.flags.FlagValues()

@@ -11,6 +11,7 @@ from ferroflow.compat.v1 import _api_aliases, _api_core, _api_ops, _api_platform
 _names = _lazy.tree(table.NAMES for table in (_api_core, _api_ops, _api_platform, _api_train, _api_aliases))
 sys.meta_path.append(_lazy.Finder(__name__, _names))
 sys.meta_path.append(_lazy.MlTypes)
+sys.meta_path.append(_lazy.Protobuf)
 
 
 def __getattr__(name):
