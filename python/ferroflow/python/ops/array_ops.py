@@ -166,7 +166,11 @@ def _static_from(result, shape):
 
 @export("reshape", "manip.reshape")
 def reshape(tensor, shape, name=None):
-    return _static_from(gen_ops.Reshape(tensor, shape, name=name), shape)
+    reshaped = gen_ops.Reshape(tensor, shape, name=name)
+    rank = reshaped.op.inputs[1].get_shape().ndims
+    if rank not in (None, 1):
+        raise ValueError("Shape must be rank 1 but is rank %d for '%s'" % (rank, reshaped.op.name))
+    return _static_from(reshaped, shape)
 
 
 @export("ensure_shape")
@@ -393,13 +397,26 @@ def unstack(value, num=None, axis=0, name="unstack"):
             num = static.as_list()[axis]
         if num is None:
             raise ValueError("Cannot infer argument `num` from shape %s" % static)
+    else:
+        static = getattr(value, "get_shape", tensor_shape.unknown_shape)()
+        if isinstance(axis, int) and static.ndims and -static.ndims <= axis < static.ndims:
+            size = static.as_list()[axis]
+            if size is not None and size != num:
+                raise ValueError("Dimension must be %d but is %d for unstack along axis %d" % (num, size, axis))
     return gen_ops.Unpack(value, num=num, axis=axis, name=name)
 
 
 @export("split")
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     if isinstance(num_or_size_splits, (int, np.integer, tensor_shape.Dimension)):
-        return gen_ops.Split(axis, value, num_split=int(num_or_size_splits), name=name)
+        count = int(num_or_size_splits)
+        static = getattr(value, "get_shape", tensor_shape.unknown_shape)()
+        if isinstance(axis, (int, np.integer)) and static.ndims and count > 0 and -static.ndims <= axis < static.ndims:
+            size = static.as_list()[axis]
+            if size is not None and size % count:
+                raise ValueError("Dimension size, given by scalar input %d must be evenly divisible by %d but is %d" % (
+                    axis, count, size))
+        return gen_ops.Split(axis, value, num_split=count, name=name)
     sizes = convert(num_or_size_splits)
     if sizes.get_shape().ndims == 0:
         raise ValueError("Rank-0 tensors are not supported as the num_or_size_splits argument to "

@@ -176,6 +176,11 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
     with ops.name_scope(name, "assert_rank_in", (x,) + tuple(ranks) + tuple(data or [])):
         x = convert(x, name="x")
         ranks = tuple(convert(rank, name="rank") for rank in ranks)
+        if data is None:
+            data = [message or "", "Tensor %s must have rank in" % x.name] + list(ranks) + [
+                "Received shape: ", array_ops.shape(x)]
+        for rank in ranks:
+            assert_type(rank, dtypes.int32)
         known = [tensor_util.constant_value(rank) for rank in ranks]
         found = x.get_shape().ndims
         if found is not None and all(k is not None for k in known):
@@ -185,8 +190,5 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
                                          found, x.get_shape()))
             return control_flow_ops.no_op(name="static_checks_determined_all_ok")
         matches = [math_ops.equal(array_ops.rank(x), rank) for rank in ranks]
-        if data is None:
-            data = [message or "", "Tensor %s must have rank in" % x.name] + list(ranks) + [
-                "Received shape: ", array_ops.shape(x)]
         return control_flow_ops.Assert(math_ops.reduce_any(array_ops.stack(matches)), data,
                                        summarize=summarize)
