@@ -250,3 +250,19 @@ def schedules(tf):
     tf.train.cosine_decay_restarts(0.1, p, 4)
     tf.train.linear_cosine_decay(0.1, p, 10)
     tf.train.noisy_linear_cosine_decay(0.1, p, 10)
+
+
+@program
+def recurrent_loops(tf):
+    cells, x = tf.nn.rnn_cell, tf.placeholder(tf.float32, [2, 4, 3])
+    lengths = tf.constant([4, 2])
+    tf.nn.dynamic_rnn(cells.DeviceWrapper(cells.GRUCell(3), "/cpu:0"), x, lengths, dtype=tf.float32)
+    with tf.variable_scope("raw"):
+        cell, inputs = cells.LSTMCell(2), tf.TensorArray(tf.float32, 4).unstack(tf.transpose(x, [1, 0, 2]))
+
+        def step(time, output, state, loop_state):
+            finished = time >= lengths
+            following = tf.cond(tf.reduce_all(finished), lambda: tf.zeros([2, 3]), lambda: inputs.read(time))
+            return finished, following, cell.zero_state(2, tf.float32) if output is None else state, output, None
+        outputs, state, _ = tf.nn.raw_rnn(cell, step)
+    tf.gradients([tf.reduce_sum(outputs.stack()), state[0]], tf.trainable_variables())

@@ -1,9 +1,12 @@
 """`tf.nn.raw_rnn`: a recurrent loop whose inputs and end a function decides."""
 
+from ferroflow.python.framework import constant_op
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
+from ferroflow.python.framework import tensor_shape
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import math_ops
+from ferroflow.python.ops import rnn_cell
 from ferroflow.python.ops import tensor_array_ops
 from ferroflow.python.ops import variable_scope
 from ferroflow.python.ops import while_loop
@@ -44,10 +47,10 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
     with variable_scope.variable_scope(scope or "rnn") as varscope:
         if varscope.caching_device is None:
             varscope.set_caching_device(lambda op: op.device)
-        time = ops.convert_to_tensor(0, dtype=dtypes.int32, name="time")
+        time = constant_op.constant(0, dtype=dtypes.int32)
         finished, inputs, state, emitted, loop_state = loop_fn(time, None, None, None)
         flat_inputs = nest.flatten(inputs)
-        loop_state = ops.convert_to_tensor(0, dtype=dtypes.int32) if loop_state is None else loop_state
+        loop_state = constant_op.constant(0, dtype=dtypes.int32) if loop_state is None else loop_state
         first = flat_inputs[0].get_shape().as_list()[0]
         batch = first if first is not None else array_ops.shape(flat_inputs[0])[0]
         if emitted is None:
@@ -57,14 +60,10 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
             like = nest.map_structure(ops.convert_to_tensor, emitted)
             sizes = nest.map_structure(lambda t: t.get_shape(), like)
 
-        def zero(size, tensor):
-            dims = size.as_list() if hasattr(size, "as_list") else ([size] if not isinstance(size, (list, tuple)) else list(size))
-            return array_ops.zeros(array_ops.stack([batch] + dims) if not isinstance(batch, int) else [batch] + dims,
-                                   dtype=tensor.dtype)
-
-        zeros = nest.map_structure(zero, sizes, like)
-        shapes = nest.map_structure(lambda z: z.get_shape(), zeros)
+        shapes = nest.map_structure(lambda size: tensor_shape.TensorShape([first]).concatenate(size), sizes)
         arrays = nest.pack_sequence_as(structure=like, flat_sequence=_arrays(like, shapes, 0))
+        zeros = nest.map_structure(
+            lambda size, tensor: array_ops.zeros(rnn_cell.concat_shape(batch, size), dtype=tensor.dtype), sizes, like)
 
         def body(time, finished, inputs, arrays, state, loop_state):
             output, next_state = cell(inputs, state)
@@ -76,7 +75,7 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
             next_state = _kept(finished, state, next_state)
             written = nest.map_structure(lambda array, value: array.write(time, value), arrays, emit)
             next_loop = loop_state if next_loop is None else next_loop
-            return (after, math_ops.logical_or(next_finished, finished), next_input, written, next_state, next_loop)
+            return (after, math_ops.logical_or(finished, next_finished), next_input, written, next_state, next_loop)
 
         found = while_loop.while_loop(
             lambda _, finished, *rest: math_ops.logical_not(math_ops.reduce_all(finished)), body,

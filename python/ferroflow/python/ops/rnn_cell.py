@@ -518,6 +518,10 @@ class DeviceWrapper(_Wrapper):
         super().__init__(cell)
         self._device = device
 
+    def zero_state(self, batch_size, dtype):
+        with ops.name_scope(type(self).__name__ + "ZeroState"), ops.device(self._device):
+            return self._cell.zero_state(batch_size, dtype)
+
     def _wrapped(self, inputs, state, scope):
         with ops.device(self._device):
             return self._cell(inputs, state, scope)
