@@ -1035,6 +1035,158 @@ def constants_take_the_network_threads(program, folder):
         return "another client got its answer"
 
 
+class RawHttp2:
+    """A connection of a client that opens calls and reads no answers."""
+
+    def __init__(self, port, window=65535):
+        self.socket = socket.create_connection(("127.0.0.1", port), 20)
+        settings = struct.pack(">HI", 4, window)
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0, settings) + self.frame(4, 1, 0, b""))
+        self.stream = -1
+        # What the server says is thrown away; its windows are large enough for what is sent.
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _drain(self):
+        try:
+            while self.socket.recv(1 << 20):
+                pass
+        except OSError:
+            pass
+
+    @staticmethod
+    def frame(kind, flags, stream, payload):
+        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+    def call(self, method, message=None, metadata=b""):
+        """Opens a call. Without a message it waits for one."""
+        text = lambda t: bytes([len(t)]) + t.encode()
+        names = ((":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/tensorflow." + method),
+                 ("content-type", "application/grpc"))
+        head = b"".join(b"\0" + text(name) + text(value) for name, value in names) + metadata
+        self.stream += 2
+        # Heads longer than a frame go on in others.
+        pieces = [head[at:at + 16000] for at in range(0, len(head), 16000)]
+        for i, piece in enumerate(pieces):
+            self.socket.sendall(self.frame(9 if i else 1, 4 if i == len(pieces) - 1 else 0, self.stream, piece))
+        if message is not None:
+            framed = b"\0" + struct.pack(">I", len(message)) + message
+            self.socket.sendall(self.frame(0, 1, self.stream, framed))
+
+
+def _long_metadata(port):
+    entry = b"\0\x02ab\x01c"
+    connection, sent = RawHttp2(port), 0
+    began = time.time()
+    while sent < 12000 and time.time() - began < 60:
+        connection.call("MasterService/RunStep", metadata=entry * 1500)
+        sent += 1
+    time.sleep(3)
+    return "%d" % sent
+
+
+def metadata_takes_all_memory(program, folder):
+    """Calls with long metadata that never send their message, on a server that may use 256 MiB."""
+    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
+        done = threading.Event()
+        attacker = threading.Thread(target=lambda: (as_user(0, _long_metadata, server.port, seconds=90), done.set()))
+        attacker.start()
+        while not done.wait(5):
+            _shut_out(server, "calls with long metadata")
+        grown = server.memory("VmHWM")
+        if grown > 512 << 20:
+            raise Broken("the calls hold %d MiB" % (grown >> 20))
+        return "%d MiB" % (grown >> 20)
+
+
+def _unread_answers(port):
+    client = Client(port, 60)
+    session = client.open(Graph().const("text", STRING, "y" * 900000))
+    connection = RawHttp2(port, window=0)
+    for _ in range(1500):
+        connection.call("MasterService/RunStep", field(1, session) + field(3, "text:0"))
+    time.sleep(3)
+
+
+def answers_that_nobody_reads(program, folder):
+    """Steps whose answers their client does not read, on a server that may use 256 MiB."""
+    with Server(program, *known(program, "--max-memory", "256MiB")) as server:
+        done = threading.Event()
+        attacker = threading.Thread(target=lambda: (as_user(0, _unread_answers, server.port, seconds=90), done.set()))
+        attacker.start()
+        while not done.wait(2):
+            _shut_out(server, "unread answers")
+        grown = server.memory("VmHWM")
+        if grown > 512 << 20:
+            raise Broken("the answers hold %d MiB" % (grown >> 20))
+        return "%d MiB" % (grown >> 20)
+
+
+def _latency(server, work, what):
+    """The longest time that another client waits for its answers while several clients do `work`."""
+    attackers = [threading.Thread(target=as_user, args=(0, work, server.port), kwargs={"seconds": 60}) for _ in range(4)]
+    for attacker in attackers:
+        attacker.start()
+    client, longest = Client(server.port, 60), 0
+    while any(attacker.is_alive() for attacker in attackers):
+        began = time.time()
+        client.call("WorkerService/GetStatus")
+        longest = max(longest, time.time() - began)
+        time.sleep(0.01)
+    # Processors are shared, so an answer takes a while.
+    if longest > 0.5:
+        raise Broken("another client waited %.1f s while %s" % (longest, what))
+    return "%.2f s" % longest
+
+
+def _many_numbers(port):
+    count = 30_000_000
+    client = Client(port, 60)
+    graph = Graph().op("x", "Placeholder", dtype=INT64).op("shape", "Shape", "x", T=INT64, out_type=INT32)
+    value = field(1, INT64) + field(2, field(2, field(1, count))) + field(10, b"\1" * count)
+    session = client.open(graph)
+    for _ in range(3):
+        client.call("MasterService/RunStep", field(1, session) + field(2, field(1, "x:0") + field(2, value)) + field(3, "shape:0"))
+
+
+def long_messages_take_the_network_threads(program, folder):
+    """Messages that take long to decode keep another client from its answer."""
+    with Server(program) as server:
+        return _latency(server, _many_numbers, "messages were decoded")
+
+
+def _large_partial_run(port):
+    length = 120000
+    client = Client(port, 60)
+    session = client.open(_chain(length))
+    for _ in range(3):
+        client.call("MasterService/PartialRunSetup", field(1, session) + field(2, "x:0") + field(3, "n%d:0" % (length - 1)))
+
+
+def partial_runs_take_the_network_threads(program, folder):
+    """Partial runs of large graphs keep another client from its answer."""
+    with Server(program) as server:
+        return _latency(server, _large_partial_run, "partial runs were compiled")
+
+
+def half_greetings_of_links(program, folder):
+    """Connections that send half the greeting of a link keep a task from opening one."""
+    with Server(program) as server:
+        subprocess.run(["prlimit", "--pid", str(server.pid), "--nofile=1024:1024"], check=True)
+        half = []
+        for _ in range(700):
+            half.append(socket.create_connection(("127.0.0.1", server.port), 5))
+            half[-1].sendall(b"FERROFLW")
+        _shut_out(server, "half greetings")
+        try:
+            Link(server.port)
+        except (OSError, PermissionError) as e:
+            raise Broken("no link: %s" % e)
+        finally:
+            for connection in half:
+                connection.close()
+        return "a link was opened beside %d" % len(half)
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
@@ -1042,7 +1194,9 @@ ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_
            small_strings_escape_the_memory_limit, fifo_takes_all_threads_for_files, silent_sockets_at_the_health_port,
            huge_numbers_end_the_server, endless_line_in_a_table, temporary_memory_of_one_node,
            tensor_that_another_session_keeps, partial_runs_without_end, compiled_steps_without_end,
-           open_files_take_all_descriptors, constants_take_the_network_threads]
+           open_files_take_all_descriptors, constants_take_the_network_threads, metadata_takes_all_memory,
+           answers_that_nobody_reads, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
+           half_greetings_of_links]
 
 
 def main():
