@@ -100,7 +100,7 @@ impl TaskService {
                 encode(ShareBlocksResponse::default())
             }
             "ShareBlocks" => {
-                let answer = master.share_blocks(decode(body)?, caller).await;
+                let answer = master.share_blocks(decode(body).await?, caller).await;
                 encode(answer.map_err(status)?)
             }
             "RunCallable" => {
@@ -197,7 +197,7 @@ impl TaskService {
                 encode(())
             }
             "GetStatus" => {
-                let request: GetStatusRequest = decode(body)?;
+                let request: GetStatusRequest = decode(body).await?;
                 if request.measures_devices {
                     worker.measure_devices().await.map_err(status)?;
                 }

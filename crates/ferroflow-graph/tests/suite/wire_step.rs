@@ -111,6 +111,8 @@ proptest! {
             partial_run_handle: "7".into(),
             store_errors_in_response_body: store,
             request_id,
+            block_feeds: Vec::new(),
+            takes_blocks: false,
         };
         let p = pb::RunStepRequest {
             session_handle: "s".into(),
@@ -121,6 +123,8 @@ proptest! {
             partial_run_handle: "7".into(),
             store_errors_in_response_body: store,
             request_id,
+            ferroflow_feed: Vec::new(),
+            ferroflow_takes_blocks: false,
         };
         let encoded = m.encode().unwrap();
         prop_assert_eq!(encoded.len(), encoded.to_bytes().len());

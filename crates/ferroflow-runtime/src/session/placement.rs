@@ -87,7 +87,7 @@ impl Trials {
             return false;
         }
         let run = self.runs.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        run % MEASURED_EVERY == 0 || (run == FIRST_MEASURED && !self.was_moved)
+        run.is_multiple_of(MEASURED_EVERY) || (run == FIRST_MEASURED && !self.was_moved)
     }
 
     /// Whether a new prediction has all nodes where they are. It replaces the old one then.
