@@ -433,17 +433,20 @@ impl ModelEntry {
         load: &LoadOptions,
         options: &ModelsOptions,
     ) {
-        let before = self.state.lock().versions.remove(&number);
-        let serving = before.and_then(|slot| slot.serving);
-        let slot = VersionSlot {
-            folder: folder.clone(),
-            state: VersionState::Loading,
-            error: None,
-            serving,
-            leaving: Weak::new(),
-            changed,
-        };
-        self.state.lock().versions.insert(number, slot);
+        {
+            // In one go: the version must not be missing in between.
+            let mut state = self.state.lock();
+            let serving = state.versions.remove(&number).and_then(|slot| slot.serving);
+            let slot = VersionSlot {
+                folder: folder.clone(),
+                state: VersionState::Loading,
+                error: None,
+                serving,
+                leaving: Weak::new(),
+                changed,
+            };
+            state.versions.insert(number, slot);
+        }
         let begin = Instant::now();
         let (name, metrics, load) = (self.name.clone(), self.metrics.clone(), load.clone());
         let (from, loading) = (folder.clone(), LoadingVersion::default());
