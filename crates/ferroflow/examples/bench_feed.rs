@@ -17,7 +17,7 @@ fn main() -> ferroflow::Result<()> {
         let value = Tensor::from_slice([size / 4], &vec![1f32; size / 4])?;
         let mut rates = Vec::new();
         for fetches_all in [false, true] {
-            let mut step = || -> ferroflow::Result<()> {
+            let step = || -> ferroflow::Result<()> {
                 let feeds = (&x, value.clone());
                 match fetches_all {
                     true => session.run_fed(feeds, &all).map(drop),

@@ -92,7 +92,7 @@ async fn a_client_is_no_task_because_it_describes_a_cluster_with_itself() {
     // A certificate for another job of the same CA.
     let mallory = cluster.client("mallory-0");
     let tasks = [(0, "127.0.0.1:1".to_string())].into();
-    let job = vec![pb::JobDef { name: "mallory".into(), tasks, ..Default::default() }];
+    let job = vec![pb::JobDef { name: "mallory".into(), tasks }];
     let server = pb::ServerDef {
         cluster: Some(pb::ClusterDef { job }),
         job_name: "mallory".into(),

@@ -19,7 +19,7 @@ async fn a_task_measures_its_devices_when_a_master_asks_for_it() {
         let request = pb::GetStatusRequest { ferroflow_measures_devices };
         ps.call::<pb::GetStatusResponse>("GetStatus", request)
     };
-    let speed = |status: pb::GetStatusResponse| status.device_attributes[0].ferroflow_speed.clone();
+    let speed = |status: pb::GetStatusResponse| status.device_attributes[0].ferroflow_speed;
     assert_eq!(speed(status(false).await.unwrap()), None);
     let measured = speed(status(true).await.unwrap()).unwrap();
     assert!(measured.flops > 1e6 && measured.bandwidth > 1e6, "{measured:?}");
