@@ -1107,7 +1107,7 @@ def _unread_answers(port):
     time.sleep(3)
 
 
-def answers_that_nobody_reads(program, folder):
+def answers_that_stay_unread(program, folder):
     """Steps whose answers their client does not read, on a server that may use 256 MiB."""
     with Server(program, *known(program, "--max-memory", "256MiB")) as server:
         done = threading.Event()
@@ -1195,7 +1195,7 @@ ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_
            huge_numbers_end_the_server, endless_line_in_a_table, temporary_memory_of_one_node,
            tensor_that_another_session_keeps, partial_runs_without_end, compiled_steps_without_end,
            open_files_take_all_descriptors, constants_take_the_network_threads, metadata_takes_all_memory,
-           answers_that_nobody_reads, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
+           answers_that_stay_unread, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
            half_greetings_of_links]
 
 

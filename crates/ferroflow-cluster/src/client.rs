@@ -98,8 +98,8 @@ pub struct StepAnswer {
 pub struct RemoteSession {
     master: MasterOf,
     handle: String,
-    /// The memory that it shares with its master, once large tensors have made it ask for it. `None`
-    /// if they share none.
+    /// The memory that it shares with its master, once large tensors have made it ask for it.
+    /// `None` if they share none.
     blocks: OnceCell<Option<SharedBlocks>>,
     /// The graph's version on the master.
     version: AtomicI64,

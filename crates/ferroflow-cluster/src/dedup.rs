@@ -10,9 +10,11 @@ use std::hash::BuildHasher;
 /// Each step notes several ids, so this is one table in which an id touches one line of memory. It
 /// is divided into buckets, each with its last ids.
 pub(crate) struct RecentIds {
-    /// Their number is a power of two. Callers choose ids, but cannot know the bucket.
-    hasher: RandomState,
     buckets: Mutex<Box<[Bucket]>>,
+    /// The number of the last bucket. There are a power of two.
+    mask: usize,
+    /// Callers choose ids, but cannot know their bucket.
+    hasher: RandomState,
 }
 
 /// Ids, the newest first. Zero is a free place.
@@ -27,42 +29,40 @@ impl RecentIds {
     pub fn new(capacity: usize) -> RecentIds {
         let count = capacity.div_ceil(SHARE).next_power_of_two();
         let buckets = Mutex::new(vec![[0; _]; count].into());
-        RecentIds { hasher: RandomState::default(), buckets }
+        RecentIds { buckets, mask: count - 1, hasher: RandomState::default() }
     }
 
     /// Inserts an id; false if it is known. Zero means "no id" and is never known.
     pub fn insert(&self, id: i64) -> bool {
-        let is_new = |bucket: &mut Bucket| {
-            let is_new = !bucket.contains(&id);
-            if is_new {
-                bucket.rotate_right(1);
-                bucket[0] = id;
-            }
-            is_new
-        };
-        id == 0 || self.with_bucket(id, is_new)
+        if id == 0 {
+            return true;
+        }
+        let bucket = &mut self.buckets.lock()[self.place(id)];
+        let is_new = !bucket.contains(&id);
+        if is_new {
+            bucket.rotate_right(1);
+            bucket[0] = id;
+        }
+        is_new
     }
 
     /// Forgets an id.
     pub fn remove(&self, id: i64) {
-        self.with_bucket(id, |bucket| {
-            if let Some(at) = bucket.iter().position(|known| *known == id) {
-                bucket[at..].rotate_left(1);
-                bucket[bucket.len() - 1] = 0;
-            }
-        });
+        let bucket = &mut self.buckets.lock()[self.place(id)];
+        if let Some(at) = bucket.iter().position(|known| *known == id) {
+            bucket[at..].rotate_left(1);
+            bucket[bucket.len() - 1] = 0;
+        }
     }
 
     /// Whether an id is known.
     pub fn contains(&self, id: i64) -> bool {
-        id != 0 && self.with_bucket(id, |bucket| bucket.contains(&id))
+        id != 0 && self.buckets.lock()[self.place(id)].contains(&id)
     }
 
-    fn with_bucket<R>(&self, id: i64, work: impl FnOnce(&mut Bucket) -> R) -> R {
-        let hash = self.hasher.hash_one(id) as usize;
-        let mut buckets = self.buckets.lock();
-        let last = buckets.len() - 1;
-        work(&mut buckets[hash & last])
+    /// The number of the bucket of an id.
+    fn place(&self, id: i64) -> usize {
+        self.hasher.hash_one(id) as usize & self.mask
     }
 }
 

@@ -101,8 +101,8 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     /// The link from `from` was lost, with the values that were in flight.
     fn lost(&self, from: &Arc<LinkSource>, why: &Error);
 
-    /// Whether `from` may send values of the devices of a task with this name. In the cluster that a
-    /// session describes it may have another name than its own.
+    /// Whether `from` may send values of the devices of a task with this name. In the cluster that
+    /// a session describes it may have another name than its own.
     fn may_send_as(&self, from: &LinkSource, task: &str) -> bool;
 
     /// A value arrived, or an error if it could not be read.

@@ -52,8 +52,8 @@ impl Decode for () {
     }
 }
 
-/// Decodes a message whose fields `path` lead to its tensors. A network thread leaves one that takes
-/// long to another thread.
+/// Decodes a message whose fields `path` lead to its tensors. A network thread leaves one that
+/// takes long to another thread.
 pub async fn decode_tensors<M: Send + 'static>(
     body: Chunks,
     path: &[u32],

@@ -76,8 +76,8 @@ pub(crate) enum DriverMessage {
         /// The addresses of the parameter servers, separated by commas; empty if there are none.
         ps: String,
     },
-    /// Newcomers wait for a place in a group, or the parameter servers have changed: leave the epoch
-    /// at the next opportunity.
+    /// Newcomers wait for a place in a group, or the parameter servers have changed: leave the
+    /// epoch at the next opportunity.
     NewcomersWaiting,
     /// A rank of this epoch is gone: do not wait for it.
     RankLost { epoch: u64 },

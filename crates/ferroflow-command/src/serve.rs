@@ -53,7 +53,7 @@ pub struct Args {
     /// Seconds between looks for new versions; 0 for only at the start
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     poll: f64,
-    /// Seconds after which a version that is not loaded is given up; other models do not wait for it
+    /// Seconds after which a version that is not loaded is given up; other models do not wait
     #[arg(long, value_name = "S", default_value_t = 600.0)]
     load_timeout: f64,
     /// Address to listen on; anything but loopback needs credentials

@@ -1,5 +1,5 @@
-//! Measures how fast the devices of a task are, for placement by cost: runs a product and a negation
-//! there, as a step would.
+//! Measures how fast the devices of a task are, for placement by cost: runs a product and a
+//! negation there, as a step would.
 
 use crate::session::{RunRequest, SessionOptions, TaskSession};
 use crate::task::Task;

@@ -183,8 +183,8 @@ fn read(dir: &Path) -> Result<Vec<MetaGraph>> {
     meta_graphs(&bytes).map_err(|e| e.context(file.display().to_string()))
 }
 
-/// Reads a file of a SavedModel. An error if it is no regular file, or larger than a message may be:
-/// whoever wrote the model may be mistaken or hostile.
+/// Reads a file of a SavedModel. An error if it is no regular file, or larger than a message may
+/// be: the author of the model may be mistaken or hostile.
 pub fn read_model_file(file: &Path) -> Result<Vec<u8>> {
     let failed = |e| crate::events::file_error(file, &e);
     let about = files::metadata(file).map_err(failed)?;

@@ -227,6 +227,6 @@ mod tests {
         let calls = execution.state.lock().calls.len();
         assert!(calls < 100, "{calls} calls are kept");
         execution.end(Ok(()));
-        assert!(waiting.receivers.is_cancelled(), "one that waits is told");
+        assert!(waiting.receivers.is_cancelled(), "a receiver that waits is cancelled");
     }
 }

@@ -109,8 +109,8 @@ const HOROVODRUN: [(&str, Meaning); 63] = [
     ("--blacklist-cooldown-range", Ignored(2)),
 ];
 
-/// Flags of mpirun, of Open MPI and of MPICH, with one or two dashes. This command leaves the choice
-/// of processors to the system and its transport to `--transport`.
+/// Flags of mpirun, of Open MPI and of MPICH, with one or two dashes. This command leaves the
+/// choice of processors to the system and its transport to `--transport`.
 const MPIRUN: [(&str, Meaning); 92] = [
     ("c", Renamed("--np")),
     ("n", Renamed("--np")),

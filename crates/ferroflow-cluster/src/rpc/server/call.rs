@@ -117,8 +117,8 @@ async fn work(
     Ok(reply)
 }
 
-/// A message that is being received. Its bytes count for the connection until the call is over. Those
-/// of a long one count for the process as long as a tensor or a string is made of them.
+/// A message that is being received. Its bytes count for the connection until the call is over.
+/// Those of a long one count for the process as long as a tensor or a string is made of them.
 struct Arriving<'s> {
     shared: &'s Shared,
     bytes: usize,

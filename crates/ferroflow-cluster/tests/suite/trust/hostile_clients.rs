@@ -190,7 +190,7 @@ async fn a_task_cannot_send_values_of_another_even_if_it_is_first() {
     let cluster = SecureCluster::start(DataPath::Tcp).await;
     let ps = cluster.client("ps-0");
     let worker = status(&cluster, &cluster.worker, &ps).await.device_attributes.remove(0);
-    // Nobody else has linked yet, so nobody knows whose device that is.
+    // No other task has linked yet, so the worker does not know whose device that is.
     for (name, is_kept) in [(PS, true), (WORKER, false)] {
         let mut io = link(&cluster, &ps, PS, &[worker.incarnation]).await.unwrap();
         let device = "device:CPU:0";
