@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Connections that may greet at a time, in a group of so many processes. One more closes the
-/// oldest of the host that has the most: a process of the job needs milliseconds, so those that stay are
-/// silent. All processes of a group may come at the same time.
+/// oldest of the host that has the most: a process of the job needs milliseconds, so those that
+/// stay are silent. All processes of a group may come at the same time.
 fn most_greeting(size: usize) -> usize {
     size.clamp(64, 1024)
 }
