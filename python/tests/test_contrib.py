@@ -128,6 +128,23 @@ class OtherNamesTest(unittest.TestCase):
             layer = old.input_from_feature_columns({"x": tf.ones([4, 2]), "w": tf.constant(["a", "b", "a", "c"])}, columns)
             self.assertEqual(layer.shape.as_list(), [4, 7])
 
+    def test_layers_of_mobile_networks(self):
+        slim, values = tf.contrib.slim, np.random.RandomState(0).rand(2, 4, 4, 6).astype(np.float32)
+        with tf.Graph().as_default(), tf.Session() as sess:
+            x = tf.constant(values)
+            plain = slim.separable_conv2d(x, None, 3, depth_multiplier=2, scope="depthwise")
+            whole = slim.separable_conv2d(x, 5, [3, 3], stride=2, normalizer_fn=slim.batch_norm, scope="whole")
+            self.assertEqual((plain.shape.as_list(), whole.shape.as_list()), ([2, 4, 4, 12], [2, 2, 2, 5]))
+            self.assertIn("whole/pointwise_weights:0", [v.name for v in slim.get_model_variables()])
+            norms = [tf.contrib.layers.group_norm(x, groups=3), tf.contrib.layers.instance_norm(x)]
+            largest = tf.contrib.layers.maxout(x, 2)
+            line = tf.contrib.layers.linear(tf.ones([1, 2]), 3)
+            sess.run(tf.global_variables_initializer())
+            groups, each, biggest, _ = sess.run(norms + [largest, line])
+        np.testing.assert_allclose(groups.reshape(2, 16, 3, 2).mean((1, 3)), 0, atol=1e-5)
+        np.testing.assert_allclose(each.mean((1, 2)), 0, atol=1e-5)
+        np.testing.assert_array_equal(biggest, values.reshape(2, 4, 4, 2, 3).max(-1))
+
     def test_words_become_rows_of_numbers(self):
         words = tf.keras.preprocessing.text.Tokenizer(num_words=4, oov_token="?")
         words.fit_on_texts(["the cat, the dog", "The cat!"])

@@ -445,6 +445,17 @@ NAMES = {
         "contrib.slim.repeat=repeat contrib.slim.softmax=softmax contrib.slim.stack=stack "
         "contrib.slim.unit_norm=unit_norm"
     ),
+    "ferroflow.python.layers.contrib_separable": (
+        "contrib.layers.bias_add=bias_add contrib.layers.group_norm=group_norm "
+        "contrib.layers.instance_norm=instance_norm contrib.layers.linear=linear "
+        "contrib.layers.maxout=maxout contrib.layers.relu6=relu6 contrib.layers.relu=relu "
+        "contrib.layers.separable_conv2d=separable_conv2d "
+        "contrib.layers.separable_convolution2d=separable_conv2d "
+        "contrib.slim.bias_add=bias_add contrib.slim.group_norm=group_norm "
+        "contrib.slim.instance_norm=instance_norm contrib.slim.maxout=maxout "
+        "contrib.slim.separable_conv2d=separable_conv2d "
+        "contrib.slim.separable_convolution2d=separable_conv2d"
+    ),
     "ferroflow.python.layers.convolutional": (
         "layers.Conv1D=Conv1D layers.Conv2D=Conv2D layers.Conv3D=Conv3D "
         "layers.conv1d=conv1d layers.conv2d=conv2d layers.conv3d=conv3d"

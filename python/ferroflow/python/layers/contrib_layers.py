@@ -123,8 +123,12 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data_form
         if normalizer_fn is None and biases_initializer is not None:
             biases = _variable("biases", [num_outputs], biases_initializer, biases_regularizer,
                                trainable, variables_collections)
-        outputs = convolution_ops.conv2d(inputs, weights, stride, padding,
-                                         data_format=data_format or "NHWC", dilations=rate)
+        if rate in (1, (1, 1), [1, 1]):
+            outputs = convolution_ops.conv2d(inputs, weights, stride, padding, data_format=data_format or "NHWC")
+        else:
+            outputs = convolution_ops.convolution(
+                inputs, weights, padding, strides=stride, dilation_rate=rate, data_format=data_format or "NHWC",
+                name="convolution")
         outputs = _finish(outputs, normalizer_fn, normalizer_params, biases, activation_fn)
         ops.add_to_collections(outputs_collections or [], outputs)
         return outputs
