@@ -5,6 +5,7 @@ from ferroflow.python.framework import ops
 from ferroflow.python.framework import sparse_tensor
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import counting_ops
+from ferroflow.python.ops import gen_ops
 from ferroflow.python.ops import math_ops
 from ferroflow.python.ops import metrics
 from ferroflow.python.ops import nn_ops
@@ -17,11 +18,19 @@ from ferroflow.python.util.api import export
 def _confusion(labels, predictions, num_classes, weights):
     """(the counts of pairs of classes, the operation that adds a batch to them)"""
     total = metrics.metric_variable([num_classes, num_classes], dtypes.float64, name="total_confusion_matrix")
-    flat = [array_ops.reshape(math_ops.cast(x, dtypes.int64), [-1]) for x in (predictions, labels)]
+    whole = [math_ops.cast(x, dtypes.int64) for x in (predictions, labels)]
+    num_classes = math_ops.cast(num_classes, dtypes.int64)
+    flat = [_flat(x) for x in whole]
     if weights is not None:
-        weights = array_ops.reshape(ops.convert_to_tensor(weights), [-1])
+        weights = _flat(ops.convert_to_tensor(weights))
     batch = counting_ops.confusion_matrix(flat[1], flat[0], num_classes, weights=weights, dtype=dtypes.float64)
     return total, state_ops.assign_add(total, batch)
+
+
+def _flat(x):
+    """Vectors stay as they are."""
+    rank = x.get_shape().ndims
+    return x if rank is not None and rank < 2 else array_ops.reshape(x, [-1])
 
 
 @export("metrics.mean_iou")
@@ -32,11 +41,11 @@ def mean_iou(labels, predictions, num_classes, weights=None, metrics_collections
         total, update = _confusion(labels, predictions, num_classes, weights)
         rows = math_ops.cast(math_ops.reduce_sum(total, 0), dtypes.float32)
         columns = math_ops.cast(math_ops.reduce_sum(total, 1), dtypes.float32)
-        both = math_ops.cast(array_ops.matrix_diag_part(total), dtypes.float32)
+        both = math_ops.cast(array_ops.tensor_diag_part(total), dtypes.float32)
         union = rows + columns - both
         present = math_ops.reduce_sum(math_ops.cast(math_ops.not_equal(union, 0), dtypes.float32))
         safe = array_ops.where(math_ops.greater(union, 0), union, array_ops.ones_like(union))
-        ratio = math_ops.div(both, safe)
+        ratio = math_ops.divide(both, safe)
         value = array_ops.where(math_ops.greater(present, 0),
                                 math_ops.reduce_sum(ratio, name="mean_iou") / present, 0)
         return metrics._published(value, update, metrics_collections, updates_collections)
@@ -47,19 +56,19 @@ def mean_per_class_accuracy(labels, predictions, num_classes, weights=None, metr
                             updates_collections=None, name=None):
     """The mean over classes of the part of their examples that is predicted right."""
     with variable_scope.variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
-        labels = math_ops.cast(array_ops.reshape(labels, [-1]), dtypes.int64)
-        predictions = math_ops.cast(array_ops.reshape(predictions, [-1]), dtypes.int64)
+        labels = _flat(math_ops.cast(labels, dtypes.int64))
+        predictions = _flat(math_ops.cast(predictions, dtypes.int64))
         total = metrics.metric_variable([num_classes], dtypes.float32, name="total")
         count = metrics.metric_variable([num_classes], dtypes.float32, name="count")
         ones = array_ops.ones([array_ops.size(labels)], dtypes.float32)
         right = math_ops.cast(math_ops.equal(predictions, labels), dtypes.float32)
         if weights is not None:
-            weights = math_ops.cast(array_ops.reshape(weights, [-1]), dtypes.float32)
+            weights = math_ops.cast(_flat(ops.convert_to_tensor(weights)), dtypes.float32)
             right, ones = right * weights, ones * weights
         update_total = state_ops.scatter_add(total, labels, ones)
         update_count = state_ops.scatter_add(count, labels, right)
-        value = math_ops.reduce_mean(math_ops.div_no_nan(count, total), name="mean_accuracy")
-        update = math_ops.div_no_nan(update_count, update_total, name="update_op")
+        value = math_ops.reduce_mean(math_ops.div_no_nan(count, gen_ops.Maximum(total, 0)), name="mean_accuracy")
+        update = math_ops.div_no_nan(update_count, gen_ops.Maximum(update_total, 0), name="update_op")
         return metrics._published(value, update, metrics_collections, updates_collections)
 
 
