@@ -266,3 +266,23 @@ def recurrent_loops(tf):
             return finished, following, cell.zero_state(2, tf.float32) if output is None else state, output, None
         outputs, state, _ = tf.nn.raw_rnn(cell, step)
     tf.gradients([tf.reduce_sum(outputs.stack()), state[0]], tf.trainable_variables())
+
+
+@program
+def metrics_of_classes(tf):
+    labels, guesses = tf.placeholder(tf.int64, [6]), tf.placeholder(tf.int64, [6])
+    scores, weights = tf.placeholder(tf.float32, [6]), tf.constant([1.0, 0.0, 2.0, 1.0, 1.0, 1.0])
+    metrics = tf.metrics
+    for metric in (metrics.accuracy, metrics.precision, metrics.recall, metrics.false_positives, metrics.true_negatives):
+        metric(labels, guesses)
+        metric(labels, guesses, weights)
+    metrics.auc(labels, scores)
+    metrics.auc(labels, scores, curve="PR", num_thresholds=50)
+    metrics.mean_iou(labels, guesses, 3)
+    metrics.mean_per_class_accuracy(labels, guesses, 3)
+    metrics.mean(scores, weights)
+    metrics.mean_tensor(scores)
+    metrics.root_mean_squared_error(scores, scores * 2.0)
+    wanted = tf.constant([[1], [2]], tf.int64)
+    metrics.precision_at_k(wanted, tf.placeholder(tf.float32, [2, 3]), 2)
+    metrics.recall_at_k(wanted, tf.placeholder(tf.float32, [2, 3]), 1)

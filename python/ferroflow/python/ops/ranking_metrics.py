@@ -116,70 +116,81 @@ def _selected(labels, predictions_idx, class_id):
     return labels, chosen
 
 
-def _hits(labels, predictions_idx, class_id):
-    """(hits, misses among predictions, labels that were not predicted) for each example."""
-    labels, chosen = _selected(labels, predictions_idx, class_id)
-
-    def size(s):
-        if class_id is None:
-            return math_ops.cast(sets_ops.set_size(s), dtypes.float64)
-        kept = sparse_tensor.SparseTensor(s.indices, math_ops.cast(math_ops.equal(s.values, class_id), dtypes.float64),
-                                          s.dense_shape)
-        from ferroflow.python.ops import sparse_ops
-        return sparse_ops.sparse_reduce_sum(kept, -1)
-
-    both = size(sets_ops.set_intersection(chosen, labels))
-    return both, size(sets_ops.set_difference(chosen, labels)), size(sets_ops.set_difference(
-        chosen, labels, aminusb=False))
+_SETS = {"true_positive": lambda chosen, labels: sets_ops.set_intersection(chosen, labels),
+         "false_positive": lambda chosen, labels: sets_ops.set_difference(chosen, labels),
+         "false_negative": lambda chosen, labels: sets_ops.set_difference(chosen, labels, aminusb=False)}
 
 
-def _summed(value, weights, name):
-    if weights is not None:
-        value = value * math_ops.cast(weights, dtypes.float64)
-    total = metrics.metric_variable([], dtypes.float64, name=name)
-    return total, state_ops.assign_add(total, math_ops.reduce_sum(value), name="update")
+def _count_at_k(labels, predictions_idx, what, end, class_id, weights):
+    """(a sum over all batches, the operation that adds this one): hits, misses, or labels not predicted."""
+    with ops.name_scope(None, what + end, (predictions_idx, labels, weights)) as scope:
+        with ops.name_scope(None, what + "s", (predictions_idx, labels, weights)):
+            labels, chosen = _selected(labels, predictions_idx, class_id)
+            found = _SETS[what](chosen, labels)
+            if class_id is None:
+                count = math_ops.cast(sets_ops.set_size(found), dtypes.float64)
+            else:
+                from ferroflow.python.ops import sparse_ops
+                ours = math_ops.cast(math_ops.equal(found.values, class_id), dtypes.float64)
+                count = sparse_ops.sparse_reduce_sum(
+                    sparse_tensor.SparseTensor(found.indices, ours, found.dense_shape), -1)
+            if weights is not None:
+                count = count * math_ops.cast(weights, dtypes.float64)
+        batch = math_ops.reduce_sum(count)
+        total = metrics.metric_variable([], dtypes.float64, name=scope)
+        return total, state_ops.assign_add(total, batch, name="update")
 
 
-def _at_k(labels, predictions_idx, k, class_id, weights, name, second, collections):
-    end = "_at_%s" % ("k" if k is None else k) + ("" if class_id is None else "_class%s" % class_id)
-    with ops.name_scope(name, ("", "precision", "recall")[second] + end, (predictions_idx, labels, weights)) as scope:
+def _end(k, class_id):
+    return "_at_%s" % ("k" if k is None else k) + ("" if class_id is None else "_class%s" % class_id)
+
+
+def _at_k(labels, predictions_idx, k, class_id, weights, name, what, collections):
+    end = _end(k, class_id)
+    with ops.name_scope(name, what + end, (predictions_idx, labels, weights)) as scope:
         labels = _as_sets(labels, predictions_idx)
-        hits = _hits(labels, math_ops.cast(predictions_idx, dtypes.int64), class_id)
-        good, good_update = _summed(hits[0], weights, "true_positive" + end)
-        bad, bad_update = _summed(hits[second], weights, ("", "false_positive", "false_negative")[second] + end)
-        value = math_ops.div(good, good + bad, name=scope)
-        update = math_ops.div(good_update, good_update + bad_update, name="update")
+        found = math_ops.cast(predictions_idx, dtypes.int64)
+        good, good_update = _count_at_k(labels, found, "true_positive", end, class_id, weights)
+        other = "false_positive" if what == "precision" else "false_negative"
+        bad, bad_update = _count_at_k(labels, found, other, end, class_id, weights)
+        value = math_ops.div(good, math_ops.add(good, bad, name="Add"), name=scope)
+        update = math_ops.div(good_update, math_ops.add(good_update, bad_update, name="Add"), name="update")
         return metrics._published(value, update, *collections)
+
+
+def _of_best(labels, predictions, k, class_id, weights, name, what, collections):
+    """The same for the k best predictions."""
+    with ops.name_scope(name, what + _end(k, class_id), (predictions, labels, weights)) as scope:
+        _, found = nn_ops.top_k(predictions, k)
+        return _at_k(labels, found, k, class_id, weights, scope, what, collections)
 
 
 @export("metrics.precision_at_top_k")
 def precision_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
                        updates_collections=None, name=None):
     """The part of the k best predictions that is right."""
-    return _at_k(labels, predictions_idx, k, class_id, weights, name, 1, (metrics_collections, updates_collections))
+    return _at_k(labels, predictions_idx, k, class_id, weights, name, "precision", (metrics_collections, updates_collections))
 
 
 @export("metrics.precision_at_k", "metrics.sparse_precision_at_k")
 def precision_at_k(labels, predictions, k, class_id=None, weights=None, metrics_collections=None,
                    updates_collections=None, name=None):
     """The part of the k best predictions that is right."""
-    return precision_at_top_k(labels, _top_k(predictions, k), k, class_id, weights, metrics_collections,
-                              updates_collections, name)
+    return _of_best(labels, predictions, k, class_id, weights, name, "precision", (metrics_collections, updates_collections))
 
 
 @export("metrics.recall_at_top_k")
 def recall_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
                     updates_collections=None, name=None):
     """The part of the labels that is among the k best predictions."""
-    return _at_k(labels, predictions_idx, k, class_id, weights, name, 2, (metrics_collections, updates_collections))
+    return _at_k(labels, predictions_idx, k, class_id, weights, name, "recall", (metrics_collections, updates_collections))
 
 
 @export("metrics.recall_at_k")
 def recall_at_k(labels, predictions, k, class_id=None, weights=None, metrics_collections=None,
                 updates_collections=None, name=None):
     """The part of the labels that is among the k best predictions."""
-    return recall_at_top_k(labels, _top_k(predictions, k), k, class_id, weights, metrics_collections,
-                           updates_collections, name)
+    return _of_best(labels, predictions, k, class_id, weights, name, "recall", (metrics_collections, updates_collections))
 
 
 @export("metrics.average_precision_at_k", "metrics.sparse_average_precision_at_k")
