@@ -1,10 +1,14 @@
 """Steps of several builds of the command, taking turns in blocks: what a change costs.
 
-  python bench/turns.py old=PATH new=PATH [--modes group,data]
+  python bench/turns.py old=PATH new=PATH [--modes group,data] [--core 1 --starts 4]
 
 All builds serve a cluster each at the same time.  A client runs a block of steps on each of them in random order, again
 and again, so that other load on the machine affects all alike.  Printed are the median step, the CPU time of the servers
 for a step, and for each build but the first the median ratio of its blocks to those of the first.
+
+Where the system puts the processes of a cluster makes steps up to 1.5 times slower, and stays for as long as they run.
+`--starts` begins anew with other processes.  `--core` keeps the servers and the client on one core: steps then measure
+the processor time of all tasks together, and repeat within 2 %.
 
   null          a variable is read on one task
   group, data   as in cluster_step.py: only control edges, or values, cross three tasks
@@ -14,6 +18,7 @@ for a step, and for each build but the first the median ratio of its blocks to t
 
 import argparse
 import contextlib
+import os
 import random
 import statistics
 import time
@@ -27,7 +32,11 @@ p.add_argument("builds", nargs="+", metavar="NAME=PATH")
 p.add_argument("--modes", default="null,group,data,fan_in,read:1024,add:1024,read:1048576,add:1048576")
 p.add_argument("--blocks", type=int, default=24)
 p.add_argument("--steps", type=int, default=250, help="steps in a block")
+p.add_argument("--starts", type=int, default=1, help="how often the clusters are started")
+p.add_argument("--core", type=int, help="keep all processes on this core")
 args = parse(p)
+if args.core is not None:
+    os.sched_setaffinity(0, {args.core})
 if args.quick:
     args.blocks, args.steps = 8, 100
 
@@ -99,6 +108,18 @@ def block(call):
 
 def measure(mode):
     builds = dict(build.split("=", 1) for build in args.builds)
+    medians, cpu = {name: [] for name in builds}, dict.fromkeys(builds, 0.0)
+    for _ in range(args.starts):
+        turns(mode, builds, medians, cpu)
+    first, steps = next(iter(builds)), args.starts * args.blocks * args.steps
+    for name in builds:
+        ratio = statistics.median(a / b for a, b in zip(medians[name], medians[first]))
+        print("%-13s %-10s %8.1f us  server CPU %7.1f us  ratio %.3f" % (
+            mode, name, statistics.median(medians[name]), cpu[name] / steps * 1e6, ratio), flush=True)
+
+
+def turns(mode, builds, medians, cpu):
+    """Starts a cluster of each build and adds the medians of its blocks and its processor time."""
     with contextlib.ExitStack() as stack, tf.Graph().as_default():
         fetch, jobs = fetched(mode)
         init, calls, clusters = v1.global_variables_initializer(), {}, {}
@@ -108,18 +129,11 @@ def measure(mode):
             session.run(init)
             calls[name] = session.make_callable(fetch)
             block(calls[name])
-        medians, cpu = {name: [] for name in builds}, dict.fromkeys(builds, 0.0)
         for _ in range(args.blocks):
             for name in random.sample(list(builds), len(builds)):
                 before = clusters[name].cpu()
                 medians[name].append(block(calls[name]))
                 cpu[name] += clusters[name].cpu() - before
-    first = next(iter(builds))
-    for name in builds:
-        ratio = statistics.median(a / b for a, b in zip(medians[name], medians[first]))
-        print("%-13s %-10s %8.1f us  server CPU %7.1f us  ratio %.3f" % (
-            mode, name, statistics.median(medians[name]),
-            cpu[name] / (args.blocks * args.steps) * 1e6, ratio), flush=True)
 
 
 for mode in args.modes.split(","):
