@@ -9,8 +9,9 @@
 use crate::messages::{ShareBlocksRequest, ShareBlocksResponse};
 use bytes::Bytes;
 use ferroflow_collective::blocks::{BlockPlace, BlockReader, BlockWriter};
-use ferroflow_core::{Result, Tensor, ensure, err};
+use ferroflow_core::{Reservation, Result, Tensor, ensure, err};
 use ferroflow_graph::wire::step::{BlockTensor, NamedTensor};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Tensors of at least so many bytes go into blocks.
@@ -20,12 +21,17 @@ pub(crate) const BLOCKS_FROM: usize = 128 << 10;
 const FEEDS: usize = 1 << 30;
 const FETCHES: usize = 512 << 20;
 
+/// The most tensors of a message in blocks: there are no more blocks.
+const MOST_TENSORS: usize = 1024;
+
 /// The memory of one side.
 pub(crate) struct SharedBlocks {
     /// For tensors that this side sends.
     writer: BlockWriter,
     /// For tensors that it receives.
     reader: Arc<BlockReader>,
+    /// Counts the memory for tensors that this side sends.
+    counted: Mutex<Reservation>,
 }
 
 /// What a client has offered, until the server answers.
@@ -48,7 +54,7 @@ impl BlockOffer {
         let memory = answer.blocks.as_ref().filter(|_| answer.takes_blocks)?;
         let reader = BlockReader::open(memory);
         let reader = reader.inspect_err(|e| tracing::debug!("no shared memory: {e}")).ok()?;
-        Some(SharedBlocks { writer: self.writer, reader })
+        Some(SharedBlocks { writer: self.writer, reader, counted: Mutex::default() })
     }
 }
 
@@ -61,7 +67,7 @@ impl SharedBlocks {
             let writer = BlockWriter::create(FETCHES)?;
             let blocks = Some(writer.offer()?);
             Ok((
-                SharedBlocks { writer, reader },
+                SharedBlocks { writer, reader, counted: Mutex::default() },
                 ShareBlocksResponse { takes_blocks: true, blocks },
             ))
         };
@@ -69,13 +75,14 @@ impl SharedBlocks {
         accepted.inspect_err(|e| tracing::debug!("no shared memory for a session: {e}")).ok()
     }
 
-    /// Moves large tensors into blocks, as far as there is room.
+    /// Moves large tensors into blocks, as far as there is room. The blocks count for the session
+    /// whose work is under way.
     pub fn put(&self, tensors: &mut Vec<NamedTensor>) -> Vec<BlockTensor> {
         let mut moved = Vec::new();
         let all = std::mem::take(tensors);
         for (position, (name, tensor)) in all.into_iter().enumerate() {
             let content = tensor.bytes().ok().filter(|bytes| bytes.len() >= BLOCKS_FROM);
-            match content.and_then(|bytes| Some((self.writer.put(bytes)?, bytes.len()))) {
+            match content.and_then(|bytes| Some((self.put_one(bytes)?, bytes.len()))) {
                 Some((BlockPlace { offset, block }, len)) => {
                     let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
                     moved.push(BlockTensor { position, name, dtype, shape, offset, len, block });
@@ -86,8 +93,20 @@ impl SharedBlocks {
         moved
     }
 
+    fn put_one(&self, bytes: &[u8]) -> Option<BlockPlace> {
+        let memory = self.writer.memory_with(bytes.len());
+        self.counted.lock().resize(memory).ok()?;
+        self.writer.put(bytes)
+    }
+
     /// Inserts the tensors that the other side has put into blocks. They are read in place.
     pub fn take(&self, moved: Vec<BlockTensor>, tensors: &mut Vec<NamedTensor>) -> Result<()> {
+        ensure!(
+            moved.len() <= MOST_TENSORS,
+            InvalidArgument,
+            "{} tensors of a message are in shared memory, which has {MOST_TENSORS} blocks",
+            moved.len()
+        );
         // All blocks at first: those behind an error are freed too.
         let place = |t: &BlockTensor| BlockPlace { offset: t.offset, block: t.block };
         let blocks: Vec<_> = moved
@@ -118,7 +137,7 @@ pub(crate) fn not_mapped() -> ferroflow_core::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_core::{DType, Shape};
+    use ferroflow_core::{DType, Limit, Limits, MemoryOwner, Shape};
 
     fn pair() -> (SharedBlocks, SharedBlocks) {
         let offer = BlockOffer::new("s").unwrap();
@@ -161,6 +180,28 @@ mod tests {
         assert!(places(&second).iter().all(|place| !used.contains(place)));
         drop(first);
         assert_eq!(places(&client.put(&mut tensors())), used);
+    }
+
+    #[test]
+    fn blocks_count_for_the_session_that_fills_them() {
+        let (_client, server) = pair();
+        let limit = Limit { most: 1 << 20, ..Limits::DEFAULT.session_memory };
+        let session = MemoryOwner::new("session 7", limit);
+        let mut sent = tensors();
+        let moved = session.run(|| server.put(&mut sent));
+        assert_eq!(moved.len(), 1, "the second one goes through the connection");
+        assert_eq!(sent.len(), 3);
+        assert!(session.live() >= 800_000, "{}", session.live());
+        drop(server);
+        assert!(session.live() < 4096);
+    }
+
+    #[test]
+    fn a_message_has_no_more_tensors_than_there_are_blocks() {
+        let (client, server) = pair();
+        let one = client.put(&mut tensors()).remove(0);
+        let many = vec![BlockTensor { position: 0, ..one }; 1_000_000];
+        assert!(server.take(many, &mut Vec::new()).is_err());
     }
 
     #[test]

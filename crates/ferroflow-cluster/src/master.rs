@@ -31,6 +31,7 @@ use crate::threads::off_network;
 use crate::wire;
 use crate::worker::Worker;
 use discover::{Asked, discover};
+use ferroflow_core::inline::may_convert_inline;
 use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Result, ensure, err};
 use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
@@ -47,12 +48,18 @@ use session::MasterSession;
 use shared_step::SharedStep;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 type Devices = Vec<Arc<DeviceInfo>>;
 
 /// How long listing the devices of a cluster waits for tasks that do not answer.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
+
+/// The most sessions that share memory with their clients at a time.
+const MOST_SHARING: usize = 64;
+
+/// A little longer than an offer of shared memory stands.
+const OFFER_STANDS: Duration = Duration::from_secs(61);
 
 /// The master.
 pub(crate) struct Master {
@@ -66,6 +73,7 @@ pub(crate) struct Master {
     sessions: RwLock<HashMap<String, Arc<MasterSession>>>,
     open_sessions: IdentityQuotas,
     recent_steps: RecentIds,
+    blocks_places: Arc<Semaphore>,
     metrics: Arc<TaskMetrics>,
 }
 
@@ -103,6 +111,7 @@ impl Master {
             options,
             sessions: RwLock::default(),
             recent_steps: RecentIds::new(10_000),
+            blocks_places: Arc::new(Semaphore::new(MOST_SHARING)),
             metrics,
         }
     }
@@ -171,12 +180,32 @@ impl Master {
         caller: &Arc<PeerIdentity>,
     ) -> Result<ShareBlocksResponse> {
         let session = self.opened(&request.session_handle, caller)?;
-        let shared = tokio::task::spawn_blocking(move || SharedBlocks::accept(&request)).await;
-        let Ok(Some((blocks, answer))) = shared else {
+        // Each takes descriptors, and threads while memory is handed over. The others use the
+        // connection.
+        let place = self.blocks_places.clone().try_acquire_owned();
+        let (Ok(place), None) = (place, session.blocks()) else {
             return Ok(ShareBlocksResponse::default());
         };
-        session.share_blocks(blocks);
-        Ok(answer)
+        let place = Arc::new(place);
+        let held = place.clone();
+        let shared = tokio::task::spawn_blocking(move || {
+            let accepted = SharedBlocks::accept(&request);
+            drop(held);
+            accepted
+        });
+        let Ok(Some((blocks, answer))) = shared.await else {
+            return Ok(ShareBlocksResponse::default());
+        };
+        // The offer stands for a while, whether the session does or not.
+        let held = place.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(OFFER_STANDS).await;
+            drop(held);
+        });
+        match session.share_blocks(blocks, place) {
+            true => Ok(answer),
+            false => Ok(ShareBlocksResponse::default()),
+        }
     }
 
     /// [`Master::run_step`] for a client in another process, which may have put feeds into shared
@@ -191,13 +220,25 @@ impl Master {
         }
         let session = self.opened(&request.session_handle, caller)?;
         let blocks = session.blocks().ok_or_else(not_mapped)?;
-        blocks.take(std::mem::take(&mut request.block_feeds), &mut request.feeds)?;
+        let bytes = request.block_feeds.iter().map(|t| t.len).fold(0, usize::saturating_add);
+        let of = blocks.clone();
+        let take = move || {
+            of.take(std::mem::take(&mut request.block_feeds), &mut request.feeds)?;
+            Ok(request)
+        };
+        let request = off_network(may_convert_inline(0, bytes), take).await?;
         let takes_blocks = request.takes_blocks;
         let mut response = self.run_step(request, caller).await?;
-        if takes_blocks {
-            response.block_tensors = blocks.put(&mut response.tensors);
+        if !takes_blocks {
+            return Ok(response);
         }
-        Ok(response)
+        let bytes = response.tensors.iter().map(|(_, t)| t.byte_len()).sum();
+        let put = move || {
+            let put = || blocks.put(&mut response.tensors);
+            response.block_tensors = session.memory.run(put);
+            Ok(response)
+        };
+        off_network(may_convert_inline(0, bytes), put).await
     }
 
     /// Runs a step. A failure goes into the response when the client asked for that.

@@ -57,6 +57,8 @@ struct Blocks {
     known: Vec<(usize, usize)>,
     /// The bytes of all blocks.
     used: usize,
+    /// The most bytes of all blocks so far: their pages stay allocated.
+    touched: usize,
 }
 
 impl BlockWriter {
@@ -98,7 +100,7 @@ impl BlockWriter {
                     if !(0..blocks.known.len()).all(|b| is_free(&b)) {
                         return None;
                     }
-                    *blocks = Blocks::default();
+                    *blocks = Blocks { touched: blocks.touched, ..Blocks::default() };
                 }
                 if capacity > room {
                     return None;
@@ -106,6 +108,7 @@ impl BlockWriter {
                 let offset = DATA + blocks.used;
                 blocks.known.push((offset, capacity));
                 blocks.used += capacity;
+                blocks.touched = blocks.touched.max(blocks.used);
                 blocks.known.len() - 1
             }
         };
@@ -118,6 +121,13 @@ impl BlockWriter {
         let into = unsafe { self.region.bytes_mut(offset, bytes.len()) };
         into.copy_from_slice(bytes);
         Some(BlockPlace { offset: offset as u64, block: block as u32 })
+    }
+
+    /// The bytes of memory that the writer takes at most when it has put `len` more bytes.
+    pub fn memory_with(&self, len: usize) -> usize {
+        let blocks = self.blocks.lock();
+        let more = blocks.used.saturating_add(capacity_for(len).unwrap_or(0));
+        more.max(blocks.touched).min(self.region.len() - DATA)
     }
 
     /// Frees a block whose place was not sent to the reader.

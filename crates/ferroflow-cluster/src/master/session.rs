@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// How long closing a session waits for the other tasks. A task that does not answer by then may
 /// still get the call later.
@@ -31,6 +31,9 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// How long ending a session waits for its steps, since a kernel may ignore cancellation. Shorter
 /// than the time that a server usually gets to stop.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
+
+/// The place of a session among those that share memory with their clients.
+pub(crate) type BlocksPlace = Arc<OwnedSemaphorePermit>;
 
 /// An open session.
 pub(crate) struct MasterSession {
@@ -48,7 +51,7 @@ pub(crate) struct MasterSession {
     pub open: CountedSession,
     memory: Arc<MemoryOwner>,
     /// The memory that it shares with its client, if they are on one host.
-    blocks: OnceLock<Arc<SharedBlocks>>,
+    blocks: OnceLock<(Arc<SharedBlocks>, BlocksPlace)>,
     _counted: QuotaShare,
 }
 
@@ -155,14 +158,14 @@ impl MasterSession {
         if self.tasks.is_none() { self.memory.live() as u64 } else { 0 }
     }
 
-    /// Sets the memory that it shares with its client. Only the first call counts.
-    pub fn share_blocks(&self, blocks: SharedBlocks) {
-        let _ = self.blocks.set(Arc::new(blocks));
+    /// Sets the memory that it shares with its client. False if there is some already.
+    pub fn share_blocks(&self, blocks: SharedBlocks, place: BlocksPlace) -> bool {
+        self.blocks.set((Arc::new(blocks), place)).is_ok()
     }
 
     /// The memory that it shares with its client.
     pub fn blocks(&self) -> Option<Arc<SharedBlocks>> {
-        self.blocks.get().cloned()
+        self.blocks.get().map(|(blocks, _)| blocks.clone())
     }
 
     /// Counts a step until the result is dropped. An error if too many are pending.

@@ -7,8 +7,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
+    socket_with,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -51,12 +52,28 @@ pub(super) fn offer(file: &OwnedFd, times: usize) -> Result<String> {
 /// Takes the memory that another process offers under `name`. It must have `len` bytes.
 pub(super) fn take(name: &str, len: usize) -> Result<OwnedFd> {
     let failed = |e: io::Error| err!(Unavailable, "cannot get shared memory {name}: {e}");
-    let address = SocketAddr::from_abstract_name(name).map_err(failed)?;
-    let stream = UnixStream::connect_addr(&address).map_err(failed)?;
+    let stream = connect(name, Instant::now() + TAKING).map_err(failed)?;
     check_user(&stream).map_err(failed)?;
     let file = receive(&stream).map_err(failed)?;
     check(&file, len)?;
     Ok(file)
+}
+
+/// Connects to the process that offers memory under `name`. A blocking call could wait forever for
+/// one that accepts no connections.
+fn connect(name: &str, until: Instant) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    while let Err(e) = rustix::net::connect(&socket, &address) {
+        if e != rustix::io::Errno::AGAIN || Instant::now() >= until {
+            return Err(e.into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// Checks that the memory has this size forever.
@@ -178,6 +195,19 @@ mod tests {
         let name = offer(&OwnedFd::from(file), 1).unwrap();
         assert!(take(&name, 8192).is_err());
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_accepts_nothing_does_not_hold_up_another() {
+        let name = random_name().unwrap();
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let now = Instant::now();
+        let waiting: Vec<UnixStream> = std::iter::from_fn(|| connect(&name, now).ok()).collect();
+        assert!(!waiting.is_empty());
+        assert!(take(&name, 8192).is_err());
+        assert!(now.elapsed() < 4 * TAKING);
     }
 
     #[test]
