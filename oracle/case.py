@@ -116,6 +116,8 @@ class Case:
         self.tolerance = 1.0
         self.may_mutate = True
         self.after = []
+        # Multiplies sizes for which a recipe has small bounds of its own.
+        self.scale = 1
         self.names = set()
         self.style = self.rng.choice(["small", "small", "small", "whole", "wide", "special"])
 

@@ -26,9 +26,10 @@ class Window:
         self.padding = c.pick(list(paddings))
         self.explicit = [(c.int(0, 2), c.int(0, 2)) if self.padding == "EXPLICIT" else (0, 0) for _ in range(n)]
         need = [(k - 1) * r + 1 for k, r in zip(self.k, self.rate)]
-        self.size = [c.int(e, max(e, most)) for e in need]
+        self.size = [c.int(e, max(e, most)) * c.scale for e in need]
         self.out = [out_size(s, k, t, r, self.padding, e) for s, k, t, r, e in zip(self.size, self.k, self.stride, self.rate, self.explicit)]
-        self.batch, self.depth, self.filters = c.int(1, 2), c.int(1, 3), c.int(1, 4)
+        self.batch = c.int(1, 2)
+        self.depth, self.filters = c.int(1, 3) * c.scale, c.int(1, 4) * c.scale
         self.attrs = dict(strides=[1, *self.stride, 1], padding=self.padding)
         if self.padding == "EXPLICIT":
             self.attrs["explicit_paddings"] = [0, 0, *[x for e in self.explicit for x in e], 0, 0]
