@@ -289,3 +289,40 @@ def optimizer(c):
 
 
 recipe(*[n for n in NAMES if signature(n) is not None])(optimizer)
+
+
+@recipe("SdcaOptimizer", "SdcaOptimizerV2")
+def sdca(c):
+    # Examples have features of their own: TensorFlow visits them in a random order.
+    c.mode, c.tolerance, c.style = "norm", 16.0, "small"
+    n = c.int(1, 4)
+    loss = c.pick(["logistic_loss", "squared_loss", "hinge_loss", "smooth_hinge_loss", "poisson_loss"])
+    classes = loss in ("logistic_loss", "hinge_loss", "smooth_hinge_loss")
+    labels = c.rng.randint(0, 2, size=n) if classes else c.rng.uniform(0.1, 3, size=n)
+    groups = c.int(1, 2)
+    wide = lambda k: c.rng.uniform(-1, 1, size=k).astype(np.float32)
+    example, feature, values, known, weights = [], [], [], [], []
+    for _ in range(groups):
+        each = c.int(1, 3)
+        ids = c.rng.permutation(20)[:each * n].astype(np.int64)
+        example.append(np.repeat(np.arange(n), each).astype(np.int64))
+        feature.append(ids)
+        values.append(wide(each * n))
+        known.append(np.sort(ids))
+        weights.append(wide(each * n))
+    dense = [wide(n * 2).reshape(1, 2 * n)] if n == 1 else []
+    state = np.zeros([n, 4], np.float32)
+    adaptive = {"adaptative" if c.op == "SdcaOptimizer" else "adaptive": False}
+    c.call(sparse_example_indices=example, sparse_feature_indices=feature, sparse_feature_values=values[:c.int(0, groups)],
+           dense_features=dense, example_weights=c.rng.uniform(0.5, 2, size=n).astype(np.float32),
+           example_labels=labels.astype(np.float32), sparse_indices=known, sparse_weights=weights,
+           dense_weights=[wide(d.shape[1]) for d in dense], example_state_data=state, loss_type=loss,
+           l1=c.pick([0.0, 0.05]), l2=c.pick([0.5, 1.0]), num_loss_partitions=c.int(1, 2), num_inner_iterations=1, **adaptive)
+
+
+@recipe("SdcaShrinkL1")
+def shrink_l1(c):
+    refs = [ref_variable(c, c.values("float32", c.shape(0, 2)), "float32") for _ in range(c.int(1, 3))]
+    op = c.call(weights=refs, l1=c.pick([0.0, 0.5]), l2=1.0)[0]
+    for ref in refs:
+        c.then(op, "Identity", input=ref, T="float32")

@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from case import STRING, array
+from case import STRING, WORDS, array
 
 from . import HOLD, recipe
 
@@ -75,6 +75,13 @@ def decode_padded_raw(c):
 def fingerprint(c):
     data = c.of("T", c.shape(1, 3, empty=False), "small")
     c.call(data=data, method=array("farmhash64", STRING))
+
+
+@recipe("SdcaFprint")
+def sdca_fingerprint(c):
+    n = c.int(0, 5)
+    texts = [c.pick(WORDS) * c.pick([1, 1, 3, 20]) for _ in range(n)]
+    c.call(input=array(texts, STRING).reshape([n]))
 
 
 @recipe("ReduceJoin")

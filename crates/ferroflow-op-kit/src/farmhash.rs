@@ -1,4 +1,5 @@
-//! FarmHash's 64-bit fingerprint (Pike and Alakuijala; the `na` variant, which is the fixed one).
+//! FarmHash's fingerprints of 64 bits (Pike and Alakuijala; the `na` variant, which is the fixed one)
+//! and of 128 bits (the `cc` variant, which is CityHash128).
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
@@ -22,6 +23,91 @@ pub fn fingerprint_cat64(a: u64, b: u64) -> u64 {
     result = result.wrapping_mul(MUL);
     result = shift_mix(result).wrapping_mul(MUL);
     shift_mix(result)
+}
+
+/// The fingerprint of 128 bits: its low and its high word.
+pub fn fingerprint128(s: &[u8]) -> (u64, u64) {
+    match s.len() {
+        0..16 => with_seed(s, (K0, K1)),
+        _ => with_seed(&s[16..], (word(s, 0), word(s, 8).wrapping_add(K0))),
+    }
+}
+
+/// The hash of two words.
+fn pair(u: u64, v: u64) -> u64 {
+    mix(u, v, 0x9ddf_ea08_eb38_2d69)
+}
+
+fn with_seed(s: &[u8], seed: (u64, u64)) -> (u64, u64) {
+    if s.len() < 128 {
+        return short_with_seed(s, seed);
+    }
+    let (mut x, mut y) = seed;
+    let mut z = (s.len() as u64).wrapping_mul(K1);
+    let first = rot(y ^ K1, 49).wrapping_mul(K1).wrapping_add(word(s, 0));
+    let mut v = (first, rot(first, 42).wrapping_mul(K1).wrapping_add(word(s, 8)));
+    let mut w = (
+        rot(y.wrapping_add(z), 35).wrapping_mul(K1).wrapping_add(x),
+        rot(x.wrapping_add(word(s, 88)), 53).wrapping_mul(K1),
+    );
+    let mut rounds = s.chunks_exact(128);
+    for block in rounds.by_ref().flat_map(|round| round.chunks_exact(64)) {
+        x = rot(sum([x, y, v.0, word(block, 8)]), 37).wrapping_mul(K1);
+        y = rot(sum([y, v.1, word(block, 48)]), 42).wrapping_mul(K1);
+        x ^= w.1;
+        y = sum([y, v.0, word(block, 40)]);
+        z = rot(z.wrapping_add(w.0), 33).wrapping_mul(K1);
+        v = weak(block, v.1.wrapping_mul(K1), x.wrapping_add(w.0));
+        w = weak(&block[32..], z.wrapping_add(w.1), y.wrapping_add(word(block, 16)));
+        std::mem::swap(&mut z, &mut x);
+    }
+    x = x.wrapping_add(rot(v.0.wrapping_add(z), 49).wrapping_mul(K0));
+    y = y.wrapping_mul(K0).wrapping_add(rot(w.1, 37));
+    z = z.wrapping_mul(K0).wrapping_add(rot(w.0, 27));
+    w.0 = w.0.wrapping_mul(9);
+    v.0 = v.0.wrapping_mul(K0);
+    // The rest in chunks of 32 bytes from the end; the last one reaches back into what was hashed.
+    let rest = rounds.remainder().len();
+    for done in (32..rest + 32).step_by(32) {
+        let chunk = &s[s.len() - done..];
+        y = rot(x.wrapping_add(y), 42).wrapping_mul(K0).wrapping_add(v.1);
+        w.0 = w.0.wrapping_add(word(chunk, 16));
+        x = x.wrapping_mul(K0).wrapping_add(w.0);
+        z = sum([z, w.1, word(chunk, 0)]);
+        w.1 = w.1.wrapping_add(v.0);
+        v = weak(chunk, v.0.wrapping_add(z), v.1);
+        v.0 = v.0.wrapping_mul(K0);
+    }
+    x = pair(x, v.0);
+    y = pair(y.wrapping_add(z), w.0);
+    (pair(x.wrapping_add(v.1), w.1).wrapping_add(y), pair(x.wrapping_add(w.1), y.wrapping_add(v.1)))
+}
+
+fn short_with_seed(s: &[u8], seed: (u64, u64)) -> (u64, u64) {
+    let (mut a, mut b) = seed;
+    let len = s.len();
+    let (mut c, mut d);
+    if len <= 16 {
+        a = shift_mix(a.wrapping_mul(K1)).wrapping_mul(K1);
+        c = b.wrapping_mul(K1).wrapping_add(up_to_16(s));
+        d = shift_mix(a.wrapping_add(if len >= 8 { word(s, 0) } else { c }));
+    } else {
+        c = pair(word(s, len - 8).wrapping_add(K1), a);
+        d = pair(b.wrapping_add(len as u64), c.wrapping_add(word(s, len - 16)));
+        a = a.wrapping_add(d);
+        // Blocks of 16 bytes, but for the last 1 to 16 bytes.
+        for block in s.chunks_exact(16).take((len - 1) / 16) {
+            a ^= shift_mix(word(block, 0).wrapping_mul(K1)).wrapping_mul(K1);
+            a = a.wrapping_mul(K1);
+            b ^= a;
+            c ^= shift_mix(word(block, 8).wrapping_mul(K1)).wrapping_mul(K1);
+            c = c.wrapping_mul(K1);
+            d ^= c;
+        }
+    }
+    a = pair(a, c);
+    b = pair(d, b);
+    (a ^ b, pair(b, a))
 }
 
 fn word(s: &[u8], at: usize) -> u64 {

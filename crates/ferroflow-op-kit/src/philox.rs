@@ -188,6 +188,11 @@ pub fn entropy() -> u64 {
 pub struct SharedPhilox(Mutex<Philox>);
 
 impl SharedPhilox {
+    /// One that begins with `stream`.
+    pub fn new(stream: Philox) -> SharedPhilox {
+        SharedPhilox(Mutex::new(stream))
+    }
+
     /// From the attributes `seed` and `seed2`. If both are 0, the stream differs each time.
     pub fn from_attrs(init: &KernelInit<'_>) -> Result<SharedPhilox> {
         let stream = Philox::from_seeds(init.int("seed")?, init.int("seed2")?);

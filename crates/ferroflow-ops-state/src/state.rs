@@ -9,6 +9,7 @@ mod ref_variable;
 mod resource_variable;
 mod scatter;
 mod scatter_nd;
+mod sdca;
 mod session_tensor;
 mod strided;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) fn register(c: &mut Catalog) {
     ref_variable::register(c);
     resource_variable::register(c);
     scatter::register(c);
+    sdca::register(c);
     session_tensor::register(c);
     strided::register(c);
 }

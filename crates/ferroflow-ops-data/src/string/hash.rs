@@ -1,8 +1,9 @@
-//! StringToHashBucket, its Fast and Strong versions, and Fingerprint.
+//! StringToHashBucket, its Fast and Strong versions, Fingerprint and SdcaFprint.
 
 use super::text;
 use crate::prelude::*;
-use ferroflow_op_kit::{farmhash::fingerprint64, siphash::siphash};
+use ferroflow_op_kit::farmhash::{fingerprint64, fingerprint128};
+use ferroflow_op_kit::siphash::siphash;
 
 /// TensorFlow's own 64-bit hash: MurmurHash64A with its seed.
 fn hash64(s: &[u8]) -> u64 {
@@ -79,6 +80,24 @@ fn fingerprint(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, out)
 }
 
+/// Two words for each string. The first is never 0 or 1, which mark empty keys of hash tables.
+fn long_fingerprint(ctx: &mut Ctx<'_>) -> Result<()> {
+    let strings = ctx.input(0)?;
+    ensure!(
+        strings.rank() == 1,
+        InvalidArgument,
+        "Input must be a vector, got shape {}",
+        strings.shape()
+    );
+    let mut out = ctx.alloc(DType::Int64, [strings.elements(), 2])?;
+    for (to, s) in out.as_mut_slice::<i64>()?.chunks_mut(2).zip(strings.strings()?) {
+        let (low, high) = fingerprint128(s);
+        let low = if low >= 2 { low } else { low.wrapping_sub(2) };
+        to.copy_from_slice(&[low as i64, high as i64]);
+    }
+    ctx.set(0, out)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     c.op("StringToHashBucket")
         .doc("Each string's bucket, by TensorFlow's first hash.")
@@ -116,7 +135,18 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: type")
         .shape(|c| Ok(vec![PartialShape::new([c.input(0).dim(0), Some(8)])]))
         .cpu_fn(fingerprint);
-    c.no_gradient(&["StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong"]);
+    c.op("SdcaFprint")
+        .doc("Two words that identify each string, for the examples of stochastic dual coordinate ascent.")
+        .input("input: string")
+        .output("output: int64")
+        .shape(|c| Ok(vec![PartialShape::new([c.input(0).dim(0), Some(2)])]))
+        .cpu_fn(long_fingerprint);
+    c.no_gradient(&[
+        "SdcaFprint",
+        "StringToHashBucket",
+        "StringToHashBucketFast",
+        "StringToHashBucketStrong",
+    ]);
 }
 
 #[cfg(test)]
@@ -142,6 +172,29 @@ mod tests {
         buckets("StringToHashBucketStrong")
             .attr("key", vec![123i64, -5])
             .gives(Tensor::vector(&STRONG));
+    }
+
+    #[test]
+    fn long_fingerprints_are_those_of_tensorflow() {
+        let lengths = [0, 1, 5, 12, 20, 50, 64, 65, 130, 200, 300];
+        #[rustfmt::skip]
+        let want: [i64; 22] = [
+            4_463_240_938_071_824_939, 4_374_473_821_787_594_281,
+            -4_760_701_053_712_781_221, 7_471_692_414_560_395_893,
+            -7_235_598_885_056_696_019, 6_412_767_756_418_363_989,
+            -579_143_658_009_657_004, -7_115_817_891_595_013_662,
+            -2_415_186_961_570_104_544, -1_740_834_090_454_896_717,
+            6_802_298_178_552_553_029, 909_908_148_681_551_500,
+            -1_433_415_710_896_500_289, -5_936_217_143_494_556_132,
+            -4_974_610_710_603_231_170, 3_010_880_225_990_801_382,
+            -1_086_675_567_071_418_790, -1_432_884_694_946_604_717,
+            7_630_613_783_989_334_158, -6_037_115_230_231_893_044,
+            8_717_677_139_612_322_781, 5_980_324_449_478_029_676,
+        ];
+        let want = Tensor::from_slice([lengths.len(), 2], &want).unwrap();
+        check("SdcaFprint").input(texts(&lengths)).gives(want);
+        let matrix = Tensor::from_strings([1, 1], vec!["a".into()]).unwrap();
+        check("SdcaFprint").input(matrix).fails(Code::InvalidArgument, "must be a vector");
     }
 
     #[test]

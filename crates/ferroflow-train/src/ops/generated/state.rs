@@ -4069,6 +4069,218 @@ pub fn scatter_update_with(
         .output()
 }
 
+/// The attributes of [`sdca_optimizer_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SdcaOptimizerOptions {
+    /// `adaptative`: bool, `false` by default.
+    pub adaptative: bool,
+}
+
+impl Default for SdcaOptimizerOptions {
+    fn default() -> Self {
+        SdcaOptimizerOptions { adaptative: false }
+    }
+}
+
+/// `SdcaOptimizer`: A step of stochastic dual coordinate ascent for a linear model.
+///
+/// Returns (`out_example_state_data`, `out_delta_sparse_weights`, `out_delta_dense_weights`).
+#[inline]
+#[track_caller]
+pub fn sdca_optimizer(
+    sparse_example_indices: &[Output],
+    sparse_feature_indices: &[Output],
+    sparse_feature_values: &[Output],
+    dense_features: &[Output],
+    example_weights: &Output,
+    example_labels: &Output,
+    sparse_indices: &[Output],
+    sparse_weights: &[Output],
+    dense_weights: &[Output],
+    example_state_data: &Output,
+    loss_type: &str,
+    l1: f32,
+    l2: f32,
+    num_loss_partitions: i64,
+    num_inner_iterations: i64,
+) -> (Output, Vec<Output>, Vec<Output>) {
+    sdca_optimizer_with(
+        sparse_example_indices,
+        sparse_feature_indices,
+        sparse_feature_values,
+        dense_features,
+        example_weights,
+        example_labels,
+        sparse_indices,
+        sparse_weights,
+        dense_weights,
+        example_state_data,
+        loss_type,
+        l1,
+        l2,
+        num_loss_partitions,
+        num_inner_iterations,
+        SdcaOptimizerOptions::default(),
+    )
+}
+
+/// [`sdca_optimizer()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn sdca_optimizer_with(
+    sparse_example_indices: &[Output],
+    sparse_feature_indices: &[Output],
+    sparse_feature_values: &[Output],
+    dense_features: &[Output],
+    example_weights: &Output,
+    example_labels: &Output,
+    sparse_indices: &[Output],
+    sparse_weights: &[Output],
+    dense_weights: &[Output],
+    example_state_data: &Output,
+    loss_type: &str,
+    l1: f32,
+    l2: f32,
+    num_loss_partitions: i64,
+    num_inner_iterations: i64,
+    options: SdcaOptimizerOptions,
+) -> (Output, Vec<Output>, Vec<Output>) {
+    let mut arguments = example_weights
+        .graph()
+        .op("SdcaOptimizer")
+        .list(sparse_example_indices)
+        .list(sparse_feature_indices)
+        .list(sparse_feature_values)
+        .list(dense_features)
+        .input(example_weights)
+        .input(example_labels)
+        .list(sparse_indices)
+        .list(sparse_weights)
+        .list(dense_weights)
+        .input(example_state_data)
+        .attr("loss_type", loss_type)
+        .attr("l1", l1)
+        .attr("l2", l2)
+        .attr("num_loss_partitions", num_loss_partitions)
+        .attr("num_inner_iterations", num_inner_iterations)
+        .attr("adaptative", options.adaptative)
+        .outputs_by_argument();
+    let out_example_state_data = arguments.next_output();
+    let out_delta_sparse_weights = arguments.next_list();
+    let out_delta_dense_weights = arguments.next_list();
+    (out_example_state_data, out_delta_sparse_weights, out_delta_dense_weights)
+}
+
+/// The attributes of [`sdca_optimizer_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SdcaOptimizerV2Options {
+    /// `adaptive`: bool, `false` by default.
+    pub adaptive: bool,
+}
+
+impl Default for SdcaOptimizerV2Options {
+    fn default() -> Self {
+        SdcaOptimizerV2Options { adaptive: false }
+    }
+}
+
+/// `SdcaOptimizerV2`: A step of stochastic dual coordinate ascent for a linear model.
+///
+/// Returns (`out_example_state_data`, `out_delta_sparse_weights`, `out_delta_dense_weights`).
+#[inline]
+#[track_caller]
+pub fn sdca_optimizer_v2(
+    sparse_example_indices: &[Output],
+    sparse_feature_indices: &[Output],
+    sparse_feature_values: &[Output],
+    dense_features: &[Output],
+    example_weights: &Output,
+    example_labels: &Output,
+    sparse_indices: &[Output],
+    sparse_weights: &[Output],
+    dense_weights: &[Output],
+    example_state_data: &Output,
+    loss_type: &str,
+    l1: f32,
+    l2: f32,
+    num_loss_partitions: i64,
+    num_inner_iterations: i64,
+) -> (Output, Vec<Output>, Vec<Output>) {
+    sdca_optimizer_v2_with(
+        sparse_example_indices,
+        sparse_feature_indices,
+        sparse_feature_values,
+        dense_features,
+        example_weights,
+        example_labels,
+        sparse_indices,
+        sparse_weights,
+        dense_weights,
+        example_state_data,
+        loss_type,
+        l1,
+        l2,
+        num_loss_partitions,
+        num_inner_iterations,
+        SdcaOptimizerV2Options::default(),
+    )
+}
+
+/// [`sdca_optimizer_v2()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn sdca_optimizer_v2_with(
+    sparse_example_indices: &[Output],
+    sparse_feature_indices: &[Output],
+    sparse_feature_values: &[Output],
+    dense_features: &[Output],
+    example_weights: &Output,
+    example_labels: &Output,
+    sparse_indices: &[Output],
+    sparse_weights: &[Output],
+    dense_weights: &[Output],
+    example_state_data: &Output,
+    loss_type: &str,
+    l1: f32,
+    l2: f32,
+    num_loss_partitions: i64,
+    num_inner_iterations: i64,
+    options: SdcaOptimizerV2Options,
+) -> (Output, Vec<Output>, Vec<Output>) {
+    let mut arguments = example_weights
+        .graph()
+        .op("SdcaOptimizerV2")
+        .list(sparse_example_indices)
+        .list(sparse_feature_indices)
+        .list(sparse_feature_values)
+        .list(dense_features)
+        .input(example_weights)
+        .input(example_labels)
+        .list(sparse_indices)
+        .list(sparse_weights)
+        .list(dense_weights)
+        .input(example_state_data)
+        .attr("loss_type", loss_type)
+        .attr("l1", l1)
+        .attr("l2", l2)
+        .attr("num_loss_partitions", num_loss_partitions)
+        .attr("num_inner_iterations", num_inner_iterations)
+        .attr("adaptive", options.adaptive)
+        .outputs_by_argument();
+    let out_example_state_data = arguments.next_output();
+    let out_delta_sparse_weights = arguments.next_list();
+    let out_delta_dense_weights = arguments.next_list();
+    (out_example_state_data, out_delta_sparse_weights, out_delta_dense_weights)
+}
+
+/// `SdcaShrinkL1`: Takes the L1 part of the regularization off weights of stochastic dual
+/// coordinate ascent.
+#[inline]
+#[track_caller]
+pub fn sdca_shrink_l1(g: &Graph, weights: &[Output], l1: f32, l2: f32) -> Operation {
+    g.op("SdcaShrinkL1").list(weights).attr("l1", l1).attr("l2", l2).operation()
+}
+
 /// The attributes of [`sparse_apply_adadelta_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct SparseApplyAdadeltaOptions {

@@ -280,6 +280,14 @@ pub fn regex_replace_with(
         .output()
 }
 
+/// `SdcaFprint`: Two words that identify each string, for the examples of stochastic dual
+/// coordinate ascent.
+#[inline]
+#[track_caller]
+pub fn sdca_fprint(input: &Output) -> Output {
+    input.graph().op("SdcaFprint").input(input).output()
+}
+
 /// `StaticRegexFullMatch`: Whether a pattern matches the whole of each string.
 #[inline]
 #[track_caller]
