@@ -3679,7 +3679,8 @@ impl ::prost::Name for FerroflowBlocks {
         "type.googleapis.com/tensorflow.FerroflowBlocks".into()
     }
 }
-/// Ferroflow's own method ShareBlocks: agrees on shared memory for the large feeds and fetches of a session.
+/// Ferroflow's own method ShareBlocks: agrees on shared memory for the large feeds and fetches of a
+/// session.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FerroflowShareBlocksRequest {
     #[prost(string, tag = "1")]
