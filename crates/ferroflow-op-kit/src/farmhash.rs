@@ -1,5 +1,5 @@
-//! FarmHash's fingerprints of 64 bits (Pike and Alakuijala; the `na` variant, which is the fixed one)
-//! and of 128 bits (the `cc` variant, which is CityHash128).
+//! FarmHash's fingerprints of 64 bits (Pike and Alakuijala; the `na` variant, which is the fixed
+//! one) and of 128 bits (the `cc` variant, which is CityHash128).
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
