@@ -49,7 +49,7 @@ pub(crate) struct MasterSession {
     pub uses: SessionUse,
     /// Counts it as open.
     pub open: CountedSession,
-    memory: Arc<MemoryOwner>,
+    pub memory: Arc<MemoryOwner>,
     /// The memory that it shares with its client, if they are on one host.
     blocks: OnceLock<(Arc<SharedBlocks>, BlocksPlace)>,
     _counted: QuotaShare,
