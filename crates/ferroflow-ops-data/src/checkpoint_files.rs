@@ -16,8 +16,7 @@ impl CheckpointFile {
         BundleReader::open(prefix).map(CheckpointFile)
     }
 
-    /// The names of its tensors, sorted. Parts of a partitioned tensor are not listed: the whole
-    /// is.
+    /// The names of its tensors, sorted. A partitioned tensor is listed once, without its parts.
     pub fn names(&self) -> Vec<String> {
         self.0.names()
     }

@@ -1,5 +1,5 @@
-//! Parsers of files, for the fuzz targets. An input may be an error. It must not panic or take
-//! memory that it does not hold itself.
+//! Parsers of files, for the fuzz targets. A parser may return an error. It must not panic, and its
+//! memory must be proportional to the input.
 
 use crate::io::bundle;
 use crate::io::records::Input;
@@ -24,7 +24,7 @@ pub fn records(data: &[u8]) {
         _ => RecordCompression::Gzip,
     };
     let mut input = Input::new("fuzz", std::io::Cursor::new(data.to_vec()), compression);
-    // Compressed data can stand for very many records.
+    // Compressed data can expand to very many records.
     for _ in 0..10_000 {
         let more = match kind & 128 {
             0 => input.record().map(|record| record.is_some()),

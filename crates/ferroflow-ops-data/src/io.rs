@@ -1,4 +1,4 @@
-//! The outside world: files, checkpoints, summaries, messages.
+//! Files, checkpoints, summaries and messages.
 
 pub(crate) mod bundle;
 mod checkpoint;

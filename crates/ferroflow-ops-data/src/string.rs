@@ -144,7 +144,7 @@ pub(crate) struct GrowingText {
 }
 
 impl GrowingText {
-    /// An error if the string has become too long.
+    /// Fails if the string has become too long.
     pub fn check(&mut self) -> Result<()> {
         let len = self.bytes.len();
         if len - self.seen < PORTION {

@@ -76,8 +76,8 @@ impl Collective {
             },
             KeysFrom::Communicator => {
                 let communicator = Communicator::of(ctx)?;
-                // TensorFlow's rule: the op sets whether there is a timeout, its communicator sets
-                // which.
+                // TensorFlow's rule: the op says whether there is a timeout, its communicator says
+                // how long it is.
                 timeout = timeout.and(communicator.timeout);
                 communicator.next_keys()
             }
@@ -289,7 +289,7 @@ fn waiting(op: OpBuilder<'_>) -> OpBuilder<'_> {
         .waits()
 }
 
-/// The input by which collectives of one device are kept in order.
+/// The input that keeps the collectives of one device in order.
 fn ordered(op: OpBuilder<'_>) -> OpBuilder<'_> {
     op.attr("is_stateless: bool = false")
         .attr("Nordering_token: int >= 0 = 0")

@@ -1,5 +1,5 @@
-//! XLA's operations that take functions of scalars: reductions, windows, scatters and sorts.
-//! The others are in `ferroflow-ops-math`.
+//! XLA's operations that take functions of scalars: reductions, windows, scatters and sorts. XLA's
+//! other operations are in `ferroflow-ops-math`.
 
 mod calls;
 mod elements;

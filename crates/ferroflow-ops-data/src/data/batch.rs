@@ -29,7 +29,7 @@ impl Dataset for Batch {
         batched_cardinality(self.input.cardinality(), self.size, self.drop_remainder)
     }
 
-    /// Batches that are never short have a known length.
+    /// If no batch can be short, the length of batches is known.
     fn refine(&self, types: &mut ElementTypes) {
         if !self.drop_remainder && self.input.cardinality() != INFINITE {
             return;
@@ -90,7 +90,7 @@ pub(super) async fn gather(input: &mut Elements, n: usize) -> Result<Vec<Tuple>>
     Ok(all)
 }
 
-/// Elements of equal shapes, as one.
+/// Elements of equal shapes, stacked.
 pub(super) fn stack(batch: Vec<Tuple>) -> Result<Tuple> {
     let Some(first) = batch.first() else { bail!(Internal, "a batch without elements") };
     let mut out = Vec::with_capacity(first.len());

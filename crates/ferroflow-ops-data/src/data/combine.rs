@@ -4,7 +4,7 @@ use super::dataset::*;
 use super::scope::Scope;
 use crate::prelude::*;
 
-/// Elements side by side, as long as all have one.
+/// Tuples of elements, one of each dataset, until one of them ends.
 struct Zip(Vec<DatasetRef>);
 
 impl Dataset for Zip {
@@ -28,7 +28,7 @@ struct Zipping(Vec<Elements>);
 impl Produce for Zipping {
     fn next(&mut self) -> Next<'_> {
         Box::pin(async {
-            // Every input is asked, even behind an error, so that they stay in step.
+            // An error in one input must not shift the others: pull from every input.
             let (mut all, mut error, mut ended) = (Tuple::new(), None, false);
             for elements in &mut self.0 {
                 match elements.next().await {
@@ -150,7 +150,7 @@ impl Produce for Directing {
     }
 }
 
-/// The shapes of elements that come from either dataset must agree as far as the op says.
+/// The shapes of elements of both datasets must agree with the declaration of the op.
 fn concatenate(ctx: &mut Ctx<'_>) -> Result<Concatenate> {
     let (a, b) = (input(ctx, 0)?, input(ctx, 1)?);
     ensure!(

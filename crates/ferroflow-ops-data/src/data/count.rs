@@ -1,5 +1,5 @@
 //! Datasets that only count: TakeDataset, SkipDataset, RepeatDataset, ShardDataset, and
-//! AutoShardDataset, which here deals elements out, not files.
+//! AutoShardDataset, which here distributes elements, not files.
 
 use super::dataset::*;
 use super::scope::Scope;
@@ -91,7 +91,7 @@ impl Produce for Skipping {
     }
 }
 
-/// All elements `count` times; without an end if it is negative.
+/// All elements `count` times; endless if it is negative.
 struct Repeat {
     input: DatasetRef,
     count: i64,
@@ -124,10 +124,10 @@ impl Dataset for Repeat {
 struct Repeating {
     input: DatasetRef,
     scope: Scope,
-    /// How many more iterations there will be; `None` for no end.
+    /// The number of iterations that remain; `None` if there is no end.
     left: Option<u64>,
     current: Option<Elements>,
-    /// Whether this time gave an element.
+    /// Whether this iteration gave an element.
     gave_some: bool,
 }
 
@@ -300,7 +300,7 @@ pub(crate) fn register(c: &mut Catalog) {
     }
 }
 
-/// How `AutoShardDataset` is to share out, by its attribute.
+/// How `AutoShardDataset` distributes, from its attribute.
 mod policy {
     pub const OFF: i64 = -1;
     pub const AUTO: i64 = 0;

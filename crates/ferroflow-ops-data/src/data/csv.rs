@@ -20,7 +20,7 @@ struct Format {
     has_header: bool,
     fields: Delimited,
     columns: Columns,
-    /// The value of a column without one, if it need not have one.
+    /// The default of a column, if values may be missing.
     defaults: Vec<Tensor>,
 }
 

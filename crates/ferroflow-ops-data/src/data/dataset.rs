@@ -27,7 +27,7 @@ pub(super) trait Dataset: Send + Sync + 'static {
         UNKNOWN
     }
 
-    /// What it knows about its elements beyond the attributes of its op.
+    /// What the dataset knows about its elements beyond the attributes of its op.
     fn refine(&self, _types: &mut ElementTypes) {}
 }
 
@@ -36,8 +36,8 @@ pub(super) type Next<'a> = Pin<Box<dyn Future<Output = Result<Option<Tuple>>> + 
 
 /// Produces the elements of one iteration.
 ///
-/// A future that is dropped before it is ready may lose elements that it had pulled, but the
-/// producer can be asked again. The same holds after an error.
+/// A future that is dropped before it is ready may lose elements that it had pulled. The next call
+/// continues behind them, also after an error.
 pub(super) trait Produce: Send + 'static {
     fn next(&mut self) -> Next<'_>;
 }
@@ -92,7 +92,7 @@ impl Elements {
     }
 }
 
-/// A dataset as ops hand it on.
+/// A dataset as the value of a tensor.
 #[derive(Clone)]
 pub(super) struct DatasetRef(Arc<Made>);
 
@@ -122,8 +122,7 @@ impl ElementTypes {
         ElementTypes { dtypes: vec![dtype], shapes: vec![PartialShape::scalar()] }
     }
 
-    /// Whether elements of `other` may come where this was promised; an error in TensorFlow's
-    /// words.
+    /// Fails with TensorFlow's message unless elements of `other` fit these types.
     pub fn admit(&self, other: &ElementTypes) -> Result<()> {
         ensure!(
             self.dtypes.len() == other.dtypes.len(),
@@ -273,7 +272,7 @@ pub(super) fn text(ctx: &Ctx<'_>, i: usize, name: &str) -> Result<String> {
 
 /// The declarations that most ops that make datasets share.
 pub(super) trait DatasetOp {
-    /// The output, and that it is never folded or merged: it may read files.
+    /// Declares the output. The op is never folded or merged, because it may read files.
     fn makes_dataset(self) -> Self;
     /// The attributes for the types of the elements.
     fn element_types(self) -> Self;

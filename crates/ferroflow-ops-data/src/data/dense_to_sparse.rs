@@ -43,7 +43,8 @@ impl Produce for SparseBatching {
     }
 }
 
-/// All elements of all rows, and where they are; as large as `row` says, or as the largest.
+/// All elements of all rows, and their indices. The dense shape is `row`, or that of the largest
+/// row.
 fn sparse(batch: &[Tuple], row: &PartialShape) -> Result<[Tensor; 3]> {
     let mut dims: Vec<usize> =
         row.dims().unwrap_or_default().iter().map(|d| d.unwrap_or(0)).collect();

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use ferroflow_core::{CancelToken, Received, RecvDone, Rendezvous, RendezvousKey};
 use std::ops::Range;
 
-/// A function and its last arguments, which the dataset was given.
+/// A function and its captured values, which are its last arguments.
 #[derive(Clone)]
 pub(super) struct Captured {
     function: Arc<FunctionHandle>,
@@ -57,7 +57,7 @@ impl Captured {
     }
 }
 
-/// A call whose caller has gone away may stop.
+/// Ignore the error: the caller has gone away.
 struct CancelUnfinished(Option<CancelToken>);
 
 impl Drop for CancelUnfinished {

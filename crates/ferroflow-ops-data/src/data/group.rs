@@ -74,8 +74,8 @@ impl GroupingByWindow {
         Ok(size)
     }
 
-    /// Adds the next element to its group; reduces the group when it is full, or the rest
-    /// behind the last element.
+    /// Adds the next element to its group. Reduces a group when it is full, and all groups after
+    /// the last element.
     async fn advance(&mut self) -> Result<()> {
         if let Some(input) = &mut self.input {
             let Some(element) = input.next().await? else {

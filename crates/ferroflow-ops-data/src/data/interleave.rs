@@ -40,7 +40,7 @@ struct Interleaving {
     /// Grows up to `cycle`; empty where a dataset has ended.
     places: Vec<Option<Elements>>,
     open: usize,
-    /// Whose turn it is, and how many elements it has given in this turn.
+    /// The place of the current dataset, and how many elements of its block it has given.
     at: usize,
     taken: u64,
 }

@@ -1,5 +1,5 @@
-//! Iterators: where a pipeline is, kept from step to step. An iterator is a resource that a dataset
-//! is put into, and then pulled from.
+//! Iterators keep the position in a pipeline from step to step. An iterator is a resource: a step
+//! gives it a dataset, and steps then pull elements from it.
 
 use super::dataset::{DatasetRef, ElementTypes, Elements};
 use super::scope::Scope;
@@ -84,7 +84,7 @@ impl Resource for Iterator {
         "iterator".into()
     }
 
-    /// Tells all waiters that no element will come.
+    /// Ends the wait of all waiters: no element will come.
     fn close(&self) {
         let current = self.current.lock().take();
         if let Some(current) = current {

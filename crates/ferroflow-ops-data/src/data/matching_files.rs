@@ -32,7 +32,7 @@ impl Dataset for MatchingFiles {
     }
 }
 
-/// The files that match the patterns: sorted for each of these.
+/// The files that match the patterns, sorted for each pattern.
 fn matching(patterns: &[Bytes], cancel: &CancelToken) -> Result<Vec<Bytes>> {
     let mut found: Vec<Bytes> = Vec::new();
     for pattern in patterns {

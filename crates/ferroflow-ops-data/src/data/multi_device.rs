@@ -36,7 +36,7 @@ impl Drop for Incarnation {
     }
 }
 
-/// Elements that were taken for other devices than the one that asked.
+/// The elements of one iteration, dealt to the devices in turn.
 struct Deal {
     elements: Elements,
     kept: Vec<VecDeque<Tuple>>,
@@ -45,7 +45,8 @@ struct Deal {
 }
 
 impl Deal {
-    /// The next element of a device. Devices that have not asked yet find theirs later.
+    /// The next element of a device. Elements of other devices that it pulls on the way are kept
+    /// for them.
     async fn next(&mut self, shard: usize) -> Result<Option<Tuple>> {
         loop {
             if let Some(element) = self.kept[shard].pop_front() {

@@ -21,14 +21,14 @@ const MOST_READY: i64 = 1 << 16;
 struct Shape {
     cycle: usize,
     block: u64,
-    /// Elements kept ready of each dataset.
+    /// Elements prefetched from each dataset.
     ready: usize,
-    /// Datasets begun before it is their turn.
+    /// Datasets that are started ahead.
     begun: usize,
     calls: usize,
     in_order: bool,
-    /// Whether a dataset that has ended, with none to take its place, leaves the rest of its block
-    /// to the next.
+    /// Whether the next dataset gives the rest of the block of a dataset that has ended and is not
+    /// replaced.
     shares_blocks: bool,
 }
 
@@ -55,7 +55,7 @@ impl Dataset for ParallelInterleave {
     }
 }
 
-/// Each dataset that is iterated over takes memory from the start.
+/// Each open dataset takes memory from its start.
 fn check_cycle(cycle: usize) -> Result<()> {
     const MOST: usize = 1 << 16;
     ensure!(
@@ -66,7 +66,7 @@ fn check_cycle(cycle: usize) -> Result<()> {
     Ok(())
 }
 
-/// One of the datasets, whose elements a task gets ready.
+/// One of the datasets, whose elements a task prefetches.
 struct Source {
     buffer: Arc<Buffer<Result<Tuple>>>,
     _work: Background,
@@ -90,7 +90,7 @@ struct Interleaving {
 }
 
 impl Interleaving {
-    /// Begins datasets, up to as many as are wanted ahead.
+    /// Starts datasets ahead, up to the requested number.
     async fn begin(&mut self) {
         loop {
             let empty = self.shape.cycle - self.places.iter().flatten().count();
@@ -125,7 +125,7 @@ impl Interleaving {
         self.at = (self.at + 1) % Ord::max(self.places.len(), 1);
     }
 
-    /// The next element of the place whose turn it is, or of any that has one if order does not
+    /// The next element of the current place, or of any place with an element if order does not
     /// matter.
     async fn pop(&mut self) -> Option<Result<Tuple>> {
         let (places, in_order, n) = (&self.places, self.shape.in_order, self.places.len());
@@ -211,7 +211,8 @@ impl Produce for Interleaving {
                         return next.map(Some);
                     }
                     None => {
-                        // The next dataset takes this place, and waits for its turn there.
+                        // The next dataset takes this place, and gives its elements when the place
+                        // comes round again.
                         self.places[self.at] = None;
                         self.begin().await;
                         self.places[self.at] = self.waiting.pop_front();
@@ -250,7 +251,7 @@ impl Inputs<'_, '_> {
         Ok(block as u64)
     }
 
-    /// A number of elements to keep ready; -1 and -2 leave it to us.
+    /// A number of elements to prefetch; -1 and -2 mean our default.
     fn ahead(&self, i: usize, name: &str, own: usize, least: i64) -> Result<usize> {
         match scalar::<i64>(self.ctx, self.at + i, name)? {
             -1 | -2 => Ok(own),
@@ -303,7 +304,7 @@ fn with_calls(init: &KernelInit<'_>) -> Result<KernelBox> {
     })
 }
 
-/// The first version, and the one that took its place: one call for each dataset.
+/// The first version, and its successor: one call for each dataset.
 fn legacy(init: &KernelInit<'_>) -> Result<KernelBox> {
     let f = Arc::new(init.function("f")?);
     let by_attr = init.contains("deterministic");

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::Future;
 
-/// How many calls may be under way when the graph leaves it to us.
+/// The default number of concurrent calls.
 pub(super) fn calls_for(requested: i64) -> Result<usize> {
     ensure!(
         requested > 0 || requested == -1,
@@ -30,7 +30,7 @@ pub(super) fn calls_for(requested: i64) -> Result<usize> {
     })
 }
 
-/// Whether elements leave in the order they came, from the attribute `deterministic`.
+/// Whether elements leave in the order of the input, from the attribute `deterministic`.
 pub(super) fn in_order(init: &KernelInit<'_>) -> Result<bool> {
     match init.string("deterministic")?.as_str() {
         "true" | "default" => Ok(true),
@@ -79,7 +79,7 @@ impl Dataset for ParallelMap {
     }
 }
 
-/// Outcome of one call: an element, none (it was dropped), or the end of all.
+/// Outcome of one call: an element, none (the element is dropped), or the end of the sequence.
 enum Outcome {
     Element(Tuple),
     Dropped,
@@ -187,7 +187,7 @@ async fn call(f: Captured, scope: Scope, what_for: Use, element: Tuple) -> Calle
     }
 }
 
-/// The calls under way: each is a task of its own, and they end when this is dropped.
+/// The running calls. Each is a task of its own, which ends when this is dropped.
 #[derive(Clone, Default)]
 struct CallKind(Arc<Mutex<Under>>);
 

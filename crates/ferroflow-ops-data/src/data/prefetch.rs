@@ -6,7 +6,7 @@ use super::task::Background;
 use super::wait::Buffer;
 use crate::prelude::*;
 
-/// How many elements are kept ready when the graph leaves it to us.
+/// The default number of prefetched elements.
 const OWN_CHOICE: i64 = 8;
 
 struct Prefetch {

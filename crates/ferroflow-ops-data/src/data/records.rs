@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ferroflow_op_kit::file::{file_error, local};
 use ferroflow_op_kit::tfrecord::RecordCompression;
 
-/// How a file is made up.
+/// The format of a file.
 #[derive(Clone, Copy)]
 enum Format {
     Lines,
@@ -77,7 +77,7 @@ impl Files {
             _ => self.offsets.get(at).copied().unwrap_or(0),
         };
         while left > 0 {
-            // Compressed data and devices can go on forever.
+            // Compressed data and devices can be endless.
             take_turn().await;
             before_io().await;
             left = input.skip_piece(left)?;

@@ -1,4 +1,5 @@
-//! State that an iterator and its parts share: where its functions run, and until when.
+//! State that the parts of an iterator share: the step or session in which its functions run, and
+//! their cancellation.
 
 use super::function::Nowhere;
 use super::seeds::{SeedGenerator, SeedState};
@@ -10,8 +11,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Weak;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Datasets nested deeper than this, statically or by functions that return datasets, are refused:
-/// an element comes up through all of them on one stack.
+/// Datasets that are nested deeper than this are refused, also those that functions return: one
+/// stack pulls an element through all of them.
 pub(super) const MAX_LEVEL: u32 = 500;
 
 /// The surroundings of one iterator.
@@ -30,8 +31,8 @@ struct Shared {
     cancel: CancelToken,
     depth: u32,
     _until: Option<OnCancel>,
-    /// Its own instances of functions, by where the function is; an iterator that ends with its
-    /// step has none, and uses those of the graph.
+    /// Its own instances of functions, by the address of the function. An iterator that ends with
+    /// its step has none, and uses those of the graph.
     instances: Option<Mutex<HashMap<usize, Instance>>>,
     /// The seeds of its shuffles; an iterator that ends with its step keeps none.
     seeds: Option<Mutex<SeedLog>>,
@@ -41,7 +42,7 @@ struct Shared {
 #[derive(Default)]
 struct SeedLog {
     used: Vec<SeedState>,
-    /// Seeds of a saved iterator that are still to be used again.
+    /// Seeds of a saved iterator that shuffles have not used again yet.
     saved: VecDeque<SeedState>,
 }
 
@@ -115,8 +116,7 @@ impl Scope {
         resources.ok_or_else(|| err!(Cancelled, "the session of the iterator has ended"))
     }
 
-    /// The instance of a function that this iterator calls: the state in it begins with the
-    /// iterator.
+    /// This iterator's own instance of a function, whose state starts with the iterator.
     pub fn callable(
         &self,
         function: &Arc<FunctionHandle>,

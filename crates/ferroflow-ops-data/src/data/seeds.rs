@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 pub(super) struct SeedGenerator(Mutex<Kind>);
 
 enum Kind {
-    /// The same each time.
+    /// The same pair for each iteration.
     Fixed(i64, i64),
-    /// A new value each time, from a separate stream.
+    /// Another pair for each iteration, from a separate stream.
     Fresh { words: Singles, state: SeedState },
 }
 
@@ -38,7 +38,7 @@ impl SeedState {
 }
 
 impl SeedGenerator {
-    /// Both seeds 0 means another stream each time the graph runs.
+    /// If both seeds are 0, each run of the graph has another stream.
     pub fn new(seed: i64, seed2: i64, fresh: bool) -> SeedGenerator {
         let (seed, seed2) = match (seed, seed2) {
             (0, 0) => (entropy() as i64, entropy() as i64),

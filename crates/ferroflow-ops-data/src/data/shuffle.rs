@@ -8,7 +8,7 @@ use crate::prelude::*;
 use ferroflow_op_kit::philox::Singles;
 use std::collections::VecDeque;
 
-/// How many epochs may start before the elements of the first are used up.
+/// How many epochs may start while the buffer still holds elements of the first.
 const MAX_EPOCHS_IN_BUFFER: usize = 3;
 
 struct Shuffle {

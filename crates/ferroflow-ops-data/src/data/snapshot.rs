@@ -137,7 +137,7 @@ impl Produce for Loading {
     }
 }
 
-/// What writes elements, and where.
+/// Where elements are written, and in which form.
 #[derive(Clone)]
 struct Target {
     folder: String,

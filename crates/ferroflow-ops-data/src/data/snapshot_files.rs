@@ -105,7 +105,7 @@ pub(super) struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// Begins a new run in a folder. What an earlier run wrote there stays until this one is whole.
+    /// Begins a new run in a folder. The files of an earlier run stay until this one is complete.
     pub fn create(
         folder: &str,
         hash: &str,

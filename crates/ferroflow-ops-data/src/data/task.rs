@@ -26,17 +26,17 @@ const RUNNING: u8 = 2;
 const WOKEN: u8 = 3;
 const DONE: u8 = 4;
 
-/// How many elements a task may take before others get their turn, and it sees that it is
-/// cancelled.
+/// How many elements a task may take in a poll. After that other tasks run, and the task checks
+/// whether it is cancelled.
 const TURN: u32 = 256;
 
-/// The poll of a task that is under way on a thread.
+/// The running poll of a task.
 #[derive(Clone, Copy)]
 struct Polling {
     /// Elements that it may still take.
     left: u32,
     thread: ThreadKind,
-    /// It is about to read or write a file, and needs a thread that may block.
+    /// The task is about to read or write a file, and needs a thread that may block.
     needs_blocking: bool,
 }
 
@@ -47,7 +47,7 @@ impl Polling {
 }
 
 thread_local! {
-    /// Futures get nothing but a `Context`, so the poll that they are part of is kept here.
+    /// Futures receive only a `Context`, so the current poll is kept in a thread-local.
     static POLLING: Cell<Polling> =
         const { Cell::new(Polling::new(ThreadKind::Unknown)) };
 }
@@ -57,7 +57,7 @@ pub(super) fn polling_scope() -> InlineScope {
     InlineScope::new(POLLING.get().thread)
 }
 
-/// Counts one element against the turn of the task that is being polled; pauses when it is over.
+/// Counts one element of the task that is being polled. Yields when the task has taken its share.
 pub(super) async fn take_turn() {
     let mut paused = false;
     poll_fn(move |cx| {
@@ -131,7 +131,7 @@ impl Task {
         let idle = self.state.compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire);
         if idle.is_err() {
             self.state.store(QUEUED, Ordering::Release);
-            // A task whose turn is over while it reads files goes on reading.
+            // A task that has taken its share while it reads files goes on reading.
             match needs_blocking || thread == ThreadKind::Blocking {
                 true => self.queue_blocking(),
                 false => self.queue(),
@@ -146,7 +146,7 @@ impl Task {
 
     fn queue_blocking(self: Arc<Self>) {
         let (threads, memory) = (self.threads.clone(), self.memory.clone());
-        // For its session, whichever thread woke the task.
+        // The memory counts for the task's session, not for that of the thread that woke it.
         memory.run(|| threads.spawn_blocking(Box::new(move || self.run(ThreadKind::Blocking))));
     }
 

@@ -188,7 +188,7 @@ impl Produce for Rebatching {
     }
 }
 
-/// Batches as one.
+/// Concatenates batches.
 fn joined(parts: &[Tuple], types: &ElementTypes) -> Result<Tuple> {
     if let [one] = parts {
         return Ok(one.clone());

@@ -1,4 +1,4 @@
-//! Primitives that futures of a pipeline wait for: a value, room or items in a buffer, their turn.
+//! Primitives that futures of a pipeline wait for: a value, room or items in a buffer, a permit.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -66,7 +66,7 @@ struct Places<T> {
     /// Places that are reserved or filled.
     used: usize,
     limit: usize,
-    /// No place will be reserved any more.
+    /// No more places will be reserved.
     ended: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -103,7 +103,7 @@ impl<T> Buffer<T> {
         self.change(|places| places.items.push_back(item));
     }
 
-    /// Gives a reserved place back.
+    /// Frees a reserved place.
     pub fn give_up(&self) {
         let writer = {
             let mut places = self.0.lock();
@@ -116,7 +116,7 @@ impl<T> Buffer<T> {
         self.change(|_| {});
     }
 
-    /// Waiters get the reserved elements, then the end.
+    /// Ends the buffer: consumers get the reserved elements, then the end.
     pub fn end(&self) {
         self.change(|places| places.ended = true);
     }
@@ -145,7 +145,7 @@ impl<T> Buffer<T> {
         popped
     }
 
-    /// The next item, whose place stays reserved until the caller gives it up.
+    /// The next item. Its place stays reserved until the caller frees it.
     pub async fn take(&self) -> Option<T> {
         poll_fn(|cx| self.poll_take(cx)).await
     }
@@ -219,7 +219,7 @@ impl<T> Drop for Turn<T> {
             waiting.value = self.value.take();
             std::mem::take(&mut waiting.wakers)
         };
-        // Wakes all: a single waiter may be dropped before its turn.
+        // Wakes all waiters: a single one may be dropped before it runs.
         wakers.into_iter().for_each(Waker::wake);
     }
 }
@@ -284,7 +284,7 @@ mod tests {
         assert!(std::pin::pin!(buffer.reserve()).poll(cx).is_ready());
         buffer.end();
         assert_eq!(buffer.poll_pop(cx), Poll::Ready(Some(1)));
-        // One place is still reserved: something may yet come.
+        // One place is still reserved, so another item may come.
         assert!(buffer.poll_pop(cx).is_pending());
         buffer.give_up();
         assert_eq!(buffer.poll_pop(cx), Poll::Ready(None));

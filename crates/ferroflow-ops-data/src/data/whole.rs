@@ -81,7 +81,7 @@ fn to_records(ctx: AsyncCtx, done: Done, on: &InlineScope) {
     });
 }
 
-/// A dataset that is to be handled as an opaque value.
+/// A dataset as an opaque value.
 struct Wrapped(Tensor);
 
 impl VariantObject for Wrapped {

@@ -1,11 +1,11 @@
 //! Checkpoints as files: tensor bundles (an index, and data files beside it), and the single file
-//! of TensorFlow's first format. Knows nothing of ops; [`super::checkpoint`] has those.
+//! of TensorFlow's first format. The ops are in [`super::checkpoint`].
 //!
-//! Files are written under temporary names and renamed when they are whole, so that a reader never
-//! meets half of one. The index comes last and names the data files by their number, so a bundle
-//! that replaces another takes another number of them: until the new index is in place the old
-//! bundle is valid, after that the new one. Each file is forced to the disk before
-//! it is renamed, and its folder after that, so this holds when the machine dies too.
+//! Files are written under temporary names and renamed when they are complete, so that a reader
+//! never sees a partial file. The index is renamed last. It names the data files by their number,
+//! so a bundle that replaces another has another number of data files. Until the new index is in
+//! place the old bundle is valid, after that the new one. Each file is forced to the disk before it
+//! is renamed, and its folder after that. So this also holds when the machine crashes.
 
 mod boxes;
 mod entry;
@@ -142,7 +142,7 @@ mod tests {
         Ok(values[0])
     }
 
-    /// The child process: saves, and dies after a number of file operations.
+    /// The child process: saves, and exits after a number of file operations.
     fn save_and_die(scene: &str) {
         let [kind, operations, prefix] = scene.splitn(3, ' ').collect::<Vec<_>>()[..] else {
             panic!("{scene}")

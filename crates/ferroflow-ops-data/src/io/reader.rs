@@ -214,8 +214,7 @@ impl Completion for Waits {
             None => (Held(job.reader.clone()), None),
             Some(held) => (held, Some(outputs)),
         };
-        // Files are read on a thread that may wait for them, not on the one that happened to
-        // bring the name.
+        // Files are read on a thread that may block, and not on the thread that dequeued the name.
         let step = job.step.clone();
         let memory = step.memory.clone();
         // The thread and the memory are those of the job's session.

@@ -66,8 +66,9 @@ impl Input {
         self.in_pieces(Ord::min(n, most), |from, out| from.read_to_end(out).map(|_| false))
     }
 
-    /// Up to `most` bytes, read piece by piece: compressed data may stand for very many. They count
-    /// against the limits while they are read. `read` tells whether its piece was the last one.
+    /// Up to `most` bytes, read piece by piece, because compressed data may expand to very many.
+    /// They count against the limits while they are read. `read` returns whether its piece was the
+    /// last one.
     fn in_pieces(
         &mut self,
         most: u64,

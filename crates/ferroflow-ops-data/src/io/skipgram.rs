@@ -52,7 +52,7 @@ impl Corpus {
     }
 }
 
-/// Where a node is in its text.
+/// The position of a node in its text.
 struct Walk {
     corpus: Corpus,
     random: Singles,

@@ -1,4 +1,5 @@
-//! Summaries: records of what happens in training, as serialized Summary messages.
+//! Summaries: records of scalars, images and other values of a training, as serialized Summary
+//! messages.
 
 mod audio;
 mod histogram;

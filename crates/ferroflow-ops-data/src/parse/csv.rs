@@ -27,7 +27,7 @@ impl DecodeCsv {
         Ok(DecodeCsv { types, format, selected })
     }
 
-    /// The fields of a record that are wanted.
+    /// The requested fields of a record.
     fn fields(&self, record: &[u8]) -> Result<Vec<Bytes>> {
         let mut fields = Vec::new();
         if record.is_empty() {

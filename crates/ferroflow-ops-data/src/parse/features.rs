@@ -74,7 +74,7 @@ pub(crate) fn values(feature: &[u8]) -> Option<Option<Values>> {
 }
 
 impl Values {
-    /// None yet, of a dtype that records can hold.
+    /// No values yet, of a dtype that records can hold.
     pub fn empty(dtype: DType) -> Values {
         match dtype {
             DType::Float => Values::Floats(Vec::new()),

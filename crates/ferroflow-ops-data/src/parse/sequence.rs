@@ -266,7 +266,7 @@ fn wanted(ctx: &Ctx<'_>, types: &Types, keys: Keys, defaults_at: usize) -> Resul
     Ok((context, lists))
 }
 
-/// A record taken apart: context and lists.
+/// The parts of a record: context and lists.
 fn take_apart<'a>(
     record: &'a [u8],
     name: &str,

@@ -5,10 +5,10 @@ use super::coo::{Coo, index_matrix, sparse_like};
 use crate::prelude::*;
 use std::cmp::Ordering;
 
-/// The number of a place in each of two sparse tensors; one of them at least has it.
+/// The number of a place in each of two sparse tensors. At least one of them has the place.
 type Pair = (Option<usize>, Option<usize>);
 
-/// The places of both, in order, which each of them must be in.
+/// The places of both, in order. Each of them must be in order.
 fn merged(a: &Coo<'_>, b: &Coo<'_>) -> Vec<Pair> {
     let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
     while i < a.len() || j < b.len() {
@@ -109,7 +109,7 @@ fn add<T: Magnitude>(ctx: &mut Ctx<'_>) -> Result<()> {
             (None, Some(j)) => y[j],
             (None, None) => return false,
         };
-        // A value that nothing was added to stays, however small.
+        // A value to which nothing was added stays, however small it is.
         let is_sum = pair.0.is_some() && pair.1.is_some();
         let is_kept = !is_sum || thresh <= sum.magnitude();
         if is_kept {
@@ -123,7 +123,8 @@ fn add<T: Magnitude>(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(2, Tensor::vector(&shape))
 }
 
-/// For each row of `of`, in order like `sums`, the gradient of the row of `sums` it went to.
+/// For each row of `of`, the gradient of the row of `sums` to which it was added. Both are in
+/// order.
 fn grads_of<T: Num>(of: &Tensor, sums: &Tensor, grads: &[T]) -> Result<Vec<T>> {
     let (rank, rows) = (of.shape()[1], of.shape()[0]);
     let (of, sums) = (of.as_slice::<i64>()?, sums.as_slice::<i64>()?);

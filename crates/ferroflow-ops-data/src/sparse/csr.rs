@@ -75,7 +75,7 @@ impl CsrPart {
         columns.zip(values[range].iter().copied())
     }
 
-    /// From rows of entries, each in order of columns.
+    /// Makes a matrix from rows of entries, each in order of columns.
     pub fn from_rows<T: Entry>(rows: Vec<Vec<(usize, T)>>) -> CsrPart {
         let (mut row_ptrs, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in rows {

@@ -91,7 +91,7 @@ fn product_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<Te
     let pick = |from: Term<'g>, at: Term<'g>| g.call("GatherNd", &[from, at]);
     let values = (pick(left, rows) * pick(right, of_right)).sum(g.ints(&[-1]), false);
     let da = matrix_of(g, [at, values, shape]);
-    // With a sparse factor that must be conjugated alone, the dense one and the product are.
+    // Only the sparse factor has to be conjugated: conjugate the dense one and the product instead.
     let of_a = turned_a.adjoint();
     let (dense, is_conjugated) = if of_a == Conjugated { (dy.conj(), true) } else { (dy, false) };
     let is_turned = matches!(turned_b, Transposed | Adjoint);
@@ -137,7 +137,7 @@ fn restricted<'g>(g: &GradientScope<'g>, x: Term<'g>, pattern: Term<'g>, dtype: 
         g.call("Reshape", &[places, g.ints(&[-1])])
     };
     let (places, wanted_places) = (flat(&found), flat(&wanted));
-    // One that no place equals follows the last, so that each search ends at something.
+    // A sentinel that equals no place follows the last one, so that each search finds an end.
     let none = g.integers(&[i64::MAX], DType::Int64);
     let places = g.concat(&[places, none], 0);
     let row = |x: Term<'g>| g.call("ExpandDims", &[x, g.int(0)]);
@@ -337,7 +337,7 @@ mod tests {
 
     const TURNS: [Turned; 3] = [No, Transposed, Adjoint];
 
-    /// The sizes of the stored factor, whose turned form is `rows` by `columns`.
+    /// The sizes of the stored factor. After transposition it is `rows` by `columns`.
     fn stored(turned: Turned, rank: usize, rows: usize, columns: usize) -> Vec<usize> {
         let mut dims = vec![2; rank - 2];
         dims.extend(if turned == No { [rows, columns] } else { [columns, rows] });

@@ -28,7 +28,7 @@ impl Turn {
         self.transpose || self.adjoint
     }
 
-    /// The matrix of a batch, turned, and its rows and columns.
+    /// A matrix of the batch, transposed or conjugated as requested, and its rows and columns.
     fn part<T: Entry>(self, matrix: &CsrMatrix, batch: usize) -> Result<CsrPart> {
         match self.turns() {
             true => matrix.parts[batch].transposed::<T>(matrix.size().1, self.adjoint),
@@ -163,8 +163,8 @@ fn transpose<T: Entry>(ctx: &mut Ctx<'_>, conjugate: bool) -> Result<()> {
     ctx.set(0, CsrMatrix { dims, dtype: T::DTYPE, parts }.into_tensor())
 }
 
-/// An order of the rows in which a factorization fills in few entries: each next row is one with
-/// the fewest neighbours among those that are left. Of equals, the first is taken.
+/// An order of the rows in which a factorization fills in few entries. Each next row has the fewest
+/// neighbours among the remaining rows. Of equal rows the first is taken.
 fn ordering(ctx: &mut Ctx<'_>) -> Result<()> {
     let matrix = CsrMatrix::of(ctx.input(0)?)?;
     let (rows, columns) = matrix.size();

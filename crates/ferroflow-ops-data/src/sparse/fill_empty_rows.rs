@@ -58,7 +58,8 @@ fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(3, Tensor::vector(&reverse))
 }
 
-/// The gradients of the values go where they came from; the rest is the default's.
+/// The gradients of the values return to their places. The sum of the others is the gradient of the
+/// default.
 fn grad<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
     let (map, grads) = (ctx.input(0)?, ctx.input(1)?);
     ensure!(

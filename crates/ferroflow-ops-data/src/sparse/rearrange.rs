@@ -159,8 +159,8 @@ fn concat(ctx: &mut Ctx<'_>, dim: i64) -> Result<()> {
             .checked_add(part.shape[dim])
             .ok_or_else(|| err!(InvalidArgument, "the concatenated dimension is too large"))?;
     }
-    // In the order of their places, within each part as they come; only along an inner dimension
-    // do the parts interleave.
+    // In the order of their places, and within each part in its own order. The parts interleave
+    // only along an inner dimension.
     let mut all: Vec<(Vec<i64>, (usize, usize))> = Vec::new();
     let mut offset = 0i64;
     for (p, part) in parts.iter().enumerate() {

@@ -14,7 +14,7 @@ struct Groups {
     groups: Vec<Group>,
     /// Dimensions of the result; those reduced over are 1 where they are kept.
     shape: Vec<i64>,
-    /// Which dimensions of the input the places speak of.
+    /// The dimensions of the input to which the places refer.
     kept: Vec<usize>,
     rank: usize,
     keep_dims: bool,

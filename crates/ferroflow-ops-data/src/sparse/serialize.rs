@@ -100,8 +100,8 @@ fn read_parts(t: &Tensor) -> Result<Vec<Parts>> {
     Ok(tensors.chunks_exact(3).map(part).collect())
 }
 
-/// Puts sparse tensors of equal rank one behind the other, with as many leading dimensions as
-/// `batch` says; the others are as large as the largest.
+/// Concatenates sparse tensors of equal rank. The leading dimensions are `batch`, the others are as
+/// large as the largest.
 pub(super) fn stack(parts: &[Parts], batch: &[i64], dtype: DType) -> Result<Parts> {
     let mut shape: Option<Vec<i64>> = None;
     let (mut indices, mut from) = (Vec::new(), Vec::new());

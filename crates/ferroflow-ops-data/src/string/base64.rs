@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE, URL_SAFE
 use base64::{Engine, alphabet};
 use bytes::Bytes;
 
-/// For decoding; bits that the last digit has too many are ignored, as TensorFlow does.
+/// For decoding. Surplus bits of the last digit are ignored, as in TensorFlow.
 const DECODER: GeneralPurpose =
     GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 

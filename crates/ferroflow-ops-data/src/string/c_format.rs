@@ -45,7 +45,7 @@ impl CFormat {
     }
 
     pub fn unsigned(&self, x: u64) -> String {
-        // A sign is asked for only of signed numbers.
+        // Only signed numbers may have a sign.
         let flag = self.flag.filter(|f| !matches!(f, b'+' | b' '));
         CFormat { flag, ..*self }.padded(false, x.to_string(), true)
     }

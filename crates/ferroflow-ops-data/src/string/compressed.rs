@@ -12,8 +12,8 @@ const INFLATE_BLOCK: u64 = 1 << 20;
 
 const BAD_HEADER: &str = "inflate() failed with error -3: incorrect header check";
 
-/// Reads all there is; what a stream cut short gives is kept. A few bytes can stand for any number,
-/// so the limits are checked on the way.
+/// Reads to the end, and keeps the contents of a truncated stream. A few bytes can expand to any
+/// number, so the limits are checked while it reads.
 fn inflate(compressed: usize, mut from: impl Read) -> Result<Bytes> {
     let limits = limits();
     let (mut out, mut counted) = (Vec::new(), Reservation::default());

@@ -9,7 +9,7 @@ struct StringNGrams {
     widths: Vec<usize>,
     left_pad: Bytes,
     right_pad: Bytes,
-    /// As many pads as one less than the width when absent.
+    /// If absent: one pad less than the width.
     pad_width: Option<usize>,
     preserve_short: bool,
 }
@@ -55,7 +55,7 @@ impl Kernel for StringNGrams {
         let (words, dtype) = (data.strings()?, splits.dtype());
         let splits = splits.to_indices()?;
         if splits.len() <= 1 || words.is_empty() {
-            // Nothing to divide: as TensorFlow has it, the splits come back and the words go.
+            // Without words there are no n-grams, and all splits are 0.
             check_splits(&splits, words.len())?;
             let counts = vec![0; splits.len()];
             ctx.set(0, Tensor::zeros(DType::String, [0])?)?;

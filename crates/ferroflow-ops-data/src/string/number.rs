@@ -116,7 +116,7 @@ fn conversion(init: &KernelInit<'_>) -> Result<CFormat> {
             text(&fill)
         );
     }
-    // Beyond any use, and short of any harm.
+    // A larger precision or width is of no use, and would take too much memory.
     const MOST: i64 = 1 << 16;
     ensure!(
         precision <= MOST && width <= MOST,

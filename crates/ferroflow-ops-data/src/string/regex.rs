@@ -1,7 +1,7 @@
 //! RegexReplace, RegexFullMatch and their Static kin, in RE2's dialect.
 //!
-//! What RE2 and the `regex` crate read differently is translated: `\d`, `\w`, `\s`, `\b` mean
-//! ASCII, `[` within a class and a lone `{` are themselves, `\Q…\E` quotes, `\C` is a byte, a
+//! Syntax that RE2 and the `regex` crate read differently is translated: `\d`, `\w`, `\s`, `\b`
+//! mean ASCII, `[` within a class and a lone `{` are themselves, `\Q…\E` quotes, `\C` is a byte, a
 //! repetition of a repetition or of more than 1000 is refused. Texts of errors within a pattern
 //! differ in places.
 
@@ -221,7 +221,7 @@ fn pieces(mut rewrite: &[u8]) -> Vec<Piece<'_>> {
 }
 
 fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Result<Bytes> {
-    // Empty matches between the bytes of one character are none.
+    // Empty matches between the bytes of one character do not count.
     let is_boundary = |at: usize| at == s.len() || (s[at] & 0xc0) != 0x80;
     let (mut out, mut at) = (GrowingText::default(), 0);
     let pieces = pieces(rewrite);

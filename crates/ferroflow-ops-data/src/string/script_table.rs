@@ -1,7 +1,8 @@
 //! The script of every code point, numbered as ICU and with it TensorFlow do.
 
-/// First code points of runs, and the script of all in the run. 0 is what scripts share, 1 marks
-/// that take that of the letter before them, 103 what has none.
+/// First code points of runs, and the script of all in the run. 0 is for characters that scripts
+/// share, 1 for marks that take the script of the letter before them, 103 for code points without a
+/// script.
 #[rustfmt::skip]
 pub(super) const SCRIPTS: &[(u32, u8)] = &[
     (0x0, 0), (0x41, 25), (0x5b, 0), (0x61, 25), (0x7b, 0), (0xaa, 25), (0xab, 0), (0xba, 25),

@@ -49,7 +49,7 @@ fn by_any(s: &Bytes, delimiters: &[u8], skip_empty: bool, to: &mut TextList) -> 
     pieces.filter(|p| !skip_empty || !p.is_empty()).try_for_each(|piece| to.push(piece))
 }
 
-/// Splits as Python does: at a separator, or at white space where it is empty.
+/// Splits as Python does: at a separator, or at white space if the separator is empty.
 fn as_python(s: &Bytes, sep: &[u8], max: usize, to: &mut TextList) -> Result<()> {
     let (mut found, mut at) = (0, 0);
     if max == 0 {

@@ -109,7 +109,7 @@ fn decode(init: &KernelInit<'_>) -> Result<KernelBox> {
         let (mut splits, mut codes, mut starts) = (vec![0], Vec::new(), Vec::new());
         let mut counted = Reservation::default();
         for s in ctx.input(0)?.strings()? {
-            // Characters of text take many times its memory.
+            // Decoded characters take many times the memory of the text.
             let (kept, read) = (size_of::<(i32, i64)>(), size_of::<(u32, usize)>());
             counted.grow(s.len().saturating_mul(kept))?;
             let _while_reading = Reservation::new(s.len().saturating_mul(read))?;
@@ -129,7 +129,7 @@ fn decode(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// Whether Unicode has a character there: no surrogate, no noncharacter.
+/// Whether this is a code point of a character: no surrogate, no noncharacter.
 fn is_character(code: i32) -> bool {
     let Ok(code) = u32::try_from(code) else { return false };
     char::from_u32(code).is_some()

@@ -13,7 +13,7 @@ pub(super) struct Communicator {
     group_key: i32,
     group_size: i32,
     rank: i32,
-    /// The timeout of collectives that have one.
+    /// The timeout of collectives whose op asks for a timeout.
     pub timeout: Option<Duration>,
     /// The number of collectives so far.
     done: AtomicI32,
@@ -29,7 +29,7 @@ impl Resource for Communicator {
 }
 
 impl Communicator {
-    /// The one that a collective is given, for all of its group.
+    /// The communicator in input 1 of a collective.
     pub fn of(ctx: &AsyncCtx) -> Result<Arc<Communicator>> {
         let handle = ctx.handle(1)?;
         ensure!(
@@ -48,7 +48,7 @@ impl Communicator {
         Ok(communicator)
     }
 
-    /// As in TensorFlow: a group has one communicator for each rank.
+    /// As in TensorFlow, a group has one communicator for each rank.
     fn name(&self) -> String {
         format!("{}:r{:04}", self.group_key, self.rank)
     }
@@ -135,8 +135,8 @@ impl AsyncKernel for Initialize {
         };
         let done = move |met: Result<Tensor>| {
             if met.is_err() {
-                // No handle refers to it, so the device may try again. Another thread has cleared
-                // the container.
+                // Another thread has cleared the container. No handle refers to the communicator,
+                // so the device may try again.
                 let _ = resources.remove::<Communicator>(CONTAINER, &name);
             }
             done.finish_tensors(met.map(|handle| vec![handle]));
@@ -223,7 +223,7 @@ mod tests {
     fn what_no_group_has_made_is_no_communicator() {
         let resources = Arc::new(Resources::new());
         for _ in 0..2 {
-            // A group that never met leaves nothing behind.
+            // A group that never met leaves no state in the task.
             initialize(&resources, 1, 0, 2).fails(Code::Unimplemented, "needs a server");
         }
         let handle = |container: &str| {

@@ -4,7 +4,8 @@
 use super::branch::is_true;
 use crate::prelude::*;
 
-/// The index of this device's kind in a list of kinds; the length of the list if it is missing.
+/// The index of this device's kind in a list of kinds, or the length of the list if it is not
+/// there.
 fn device_index(init: &KernelInit<'_>) -> Result<KernelBox> {
     let names = init.byte_strings("device_names")?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {

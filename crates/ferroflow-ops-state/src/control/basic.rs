@@ -2,13 +2,13 @@
 
 use crate::prelude::*;
 
-/// Passes input 0 on.
+/// Outputs input 0.
 fn identity(ctx: &mut Ctx<'_>) -> Result<()> {
     let x = ctx.take(0)?;
     ctx.set(0, x)
 }
 
-/// Passes every input on.
+/// Outputs every input.
 fn identity_n(ctx: &mut Ctx<'_>) -> Result<()> {
     for i in 0..ctx.num_inputs() {
         let x = ctx.take(i)?;

@@ -27,10 +27,10 @@ struct BatchTask {
 struct BatchRules {
     /// Most rows of a batch.
     most: usize,
-    /// Most rows of a call. More than `most` are cut into several batches.
+    /// Most rows of a call. A call of more than `most` rows is cut into several batches.
     most_of_call: usize,
     timeout: Duration,
-    /// The sizes to which batches are padded, rising; none: batches are not padded.
+    /// The sizes to which batches are padded, in ascending order. Empty: batches are not padded.
     allowed: Vec<usize>,
 }
 
@@ -66,7 +66,7 @@ impl BatchRules {
         Ok(BatchRules { most, most_of_call, timeout: Duration::from_micros(micros), allowed })
     }
 
-    /// The size that a batch of so many rows is padded to.
+    /// The size to which a batch of `rows` rows is padded.
     fn padded(&self, rows: usize) -> usize {
         self.allowed.iter().copied().find(|size| *size >= rows).unwrap_or(rows)
     }
@@ -84,7 +84,7 @@ struct Batcher {
 struct Open {
     tasks: Vec<BatchTask>,
     rows: usize,
-    /// Counts batches.
+    /// The number of batches so far.
     number: u64,
 }
 
@@ -144,7 +144,7 @@ impl Batcher {
         }
     }
 
-    /// Waits until a batch is closed or its time is over, and runs it in the second case.
+    /// Waits until a batch is closed, or until its timeout, and then runs it.
     fn close_in_time(&self, number: u64, run: &RunBatch) {
         let deadline = Instant::now() + self.rules.timeout;
         let tasks = {
@@ -179,7 +179,7 @@ fn rows_of(inputs: &[Tensor]) -> Result<usize> {
     Ok(rows.unwrap_or(0))
 }
 
-/// The inputs of all tasks, one below the other, with the first row repeated up to `size` rows.
+/// The inputs of all tasks, concatenated. Copies of the first row fill the batch up to `size` rows.
 fn joined(tasks: &[BatchTask], size: usize) -> Result<Vec<Tensor>> {
     let rows: usize = tasks.iter().map(|task| task.rows).sum();
     let count = tasks.first().map_or(0, |task| task.inputs.len());
@@ -242,7 +242,7 @@ struct BatchFunction {
 }
 
 impl BatchFunction {
-    /// What runs a batch: the function, with the values that the first task's call captured.
+    /// Runs a batch: the function, with the values that the first task's call captured.
     fn runner(&self, captured: Vec<Tensor>) -> RunBatch {
         let (function, rules) = (self.function.clone(), self.rules.clone());
         Arc::new(move |tasks: Vec<BatchTask>, scope: &InlineScope| {
@@ -265,7 +265,7 @@ impl BatchFunction {
     }
 }
 
-/// Puts the results of the parts of one call together.
+/// Concatenates the results of the parts of one call.
 struct Pieces {
     results: Vec<Option<Vec<Tensor>>>,
     missing: usize,

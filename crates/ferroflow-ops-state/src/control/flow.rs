@@ -3,14 +3,14 @@
 
 use crate::prelude::*;
 
-/// Passes input 0 on, be it a value or a reference.
+/// Outputs input 0, a value or a reference.
 fn pass(ctx: &mut Ctx<'_>) -> Result<()> {
     let value = ctx.take_value(0)?;
     ctx.set_value(0, value)
 }
 
-/// Input 0 to output 1 if the predicate holds, else to output 0. The other one stays empty, which
-/// makes it dead.
+/// Input 0 goes to output 1 if the predicate holds, else to output 0. The other output stays empty,
+/// which makes it dead.
 fn switch(ctx: &mut Ctx<'_>) -> Result<()> {
     let pred = ctx.input(1)?;
     ensure!(
@@ -24,7 +24,8 @@ fn switch(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set_value(usize::from(pred), value)
 }
 
-/// Input 0 to the output that `output_index` names, the last one if it is out of range.
+/// Input 0 goes to the output that `output_index` names, or to the last one if the index is out of
+/// range.
 fn switch_n(ctx: &mut Ctx<'_>) -> Result<()> {
     let (index, last) = (ctx.input(1)?.scalar_value::<i32>()?, ctx.num_outputs().saturating_sub(1));
     let value = ctx.take_value(0)?;
@@ -63,7 +64,7 @@ fn ref_select(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 fn merged_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
-    // Merged values may differ in shape, and the values that come around a loop are not known yet.
+    // Merged values may differ in shape, and the values of the next iteration are not known yet.
     let first = c.input(0);
     let same = c.inputs.iter().all(|s| *s == first);
     Ok(vec![if same { first } else { PartialShape::unknown() }, PartialShape::scalar()])

@@ -1,4 +1,4 @@
-//! Unbatch and UnbatchGrad: the way back from a batch to the calls that it was made of.
+//! Unbatch and UnbatchGrad: distribute the rows of a batch to the calls that it was made of.
 
 use crate::prelude::*;
 use ferroflow_op_kit::handle::Anchor;
@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What calls wait for, by the numbers that Batch gave them.
+/// The calls that wait for rows, by the numbers that Batch gave them.
 #[derive(Default)]
 struct Exchange {
     state: Mutex<ExchangeState>,
@@ -16,9 +16,9 @@ struct Exchange {
 
 #[derive(Default)]
 struct ExchangeState {
-    /// Rows whose call has not asked for them yet.
+    /// Rows that have arrived before their call.
     ready: HashMap<i64, Tensor>,
-    /// Calls whose rows have not come yet.
+    /// Calls that have arrived before their rows.
     waiting: HashMap<i64, Done>,
     /// Calls that collect the rows of several.
     collecting: Vec<(Vec<i64>, Done)>,
@@ -114,7 +114,7 @@ impl AsyncKernel for Unbatch {
 }
 
 impl Exchange {
-    /// Fails a call whose rows have not come by the deadline.
+    /// Fails a call whose rows have not arrived by the deadline.
     fn fail_at(&self, id: i64, deadline: Instant) {
         let late = {
             let mut state = self.state.lock();

@@ -22,9 +22,9 @@ struct State {
     shape: PartialShape,
     dynamic: bool,
     closed: bool,
-    /// The number of elements last unpacked into it; the gradient packs as many.
+    /// The number of elements that were last unpacked into it. The gradient packs as many.
     marked: usize,
-    /// Whether several writes were summed, so that their gradients cannot be separated.
+    /// Whether several writes were summed. Their gradients cannot be separated.
     summed: bool,
 }
 

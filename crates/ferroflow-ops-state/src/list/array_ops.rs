@@ -109,7 +109,7 @@ fn gradient(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// Passes the last input, a flow, on.
+/// Outputs the last input, a flow.
 fn pass_flow(ctx: &mut Ctx<'_>) -> Result<()> {
     let flow = ctx.take(ctx.num_inputs() - 1)?;
     ctx.set(0, flow)

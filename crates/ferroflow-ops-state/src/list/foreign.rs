@@ -40,7 +40,7 @@ fn decode_list(metadata: &[u8], tensors: Vec<Tensor>) -> Result<TensorList> {
     let mut rest = metadata;
     let mut number = || varint(&mut rest).ok_or_else(malformed);
     let unset_count = number()?;
-    // Each takes at least one byte.
+    // Each element takes at least one byte, so the bytes bound their number.
     ensure!(unset_count <= metadata.len() as u64, InvalidArgument, "{}", malformed().message());
     let unset = (0..unset_count).map(|_| number()).collect::<Result<Vec<u64>>>()?;
     let dtype = i32::try_from(number()?).map_err(|_| malformed())?;

@@ -480,7 +480,7 @@ pub(crate) mod tests {
         };
         let set_one = set(&reserved, 1).run().unwrap().remove(0);
         get(&set_one, 1, any_shape()).gives(Tensor::scalar(5.0f32));
-        // The shape of unset elements follows from those that are set.
+        // The elements that are set determine the shape of the others.
         get(&set_one, 0, any_shape()).gives(Tensor::scalar(0.0f32));
         refused(
             get(&set_one, 2, any_shape()),

@@ -37,7 +37,7 @@ fn stack_all(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// Elements of one shape, stacked; zeros for those that are not set.
+/// Elements of one shape, stacked. Unset elements are zeros.
 fn stack_items(
     list: &TensorList,
     shape: &Shape,
@@ -213,7 +213,7 @@ fn split(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set(0, list.into_tensor())
 }
 
-/// TensorListConcat, and V2 where the shape and the lengths of elements not set are inputs.
+/// TensorListConcat, and V2, where the shape and the lengths of unset elements are inputs.
 fn concat_all(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("element_dtype")?;
     let given = if init.inputs.len() == 1 { Some(init.shape("element_shape")?) } else { None };

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use ferroflow_core::{Variant, VariantObject};
 use ferroflow_op_kit::tensor_arithmetic::add_assign;
 
-/// A list of tensors of one dtype, some of which may not be set.
+/// A list of tensors of one dtype. Elements may be unset.
 #[derive(Clone)]
 pub(crate) struct TensorList {
     pub(crate) dtype: DType,

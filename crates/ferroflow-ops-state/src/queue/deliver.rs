@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ferroflow_core::OnCancel;
 
-/// The result for a waiting kernel.
+/// The result of a waiting kernel.
 pub enum Outcome {
     Ready(Result<Vec<Tensor>>),
     /// Work that remains, such as assembling a batch.
@@ -20,7 +20,7 @@ impl Outcome {
 pub(crate) struct Finished {
     pub(crate) done: Done,
     pub(crate) outcome: Outcome,
-    /// Taken back when the kernel is finished.
+    /// Disarmed when the kernel is finished.
     pub(crate) cancel: Option<OnCancel>,
 }
 

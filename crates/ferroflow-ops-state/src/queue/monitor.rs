@@ -1,9 +1,9 @@
-//! A monitor: state that kernels act on one at a time, and wait for. Queues, staging areas,
-//! barriers, accumulators and mutexes are monitors over different states.
+//! A monitor: state that one kernel at a time changes, and that kernels wait for. Queues, staging
+//! areas, barriers, accumulators and mutexes are monitors over different states.
 //!
-//! A kernel makes an [`Attempt`]. If it cannot finish at once it joins a lane, and is tried again
-//! whenever the state has changed: no thread waits. Lanes are first come, first served, or let
-//! all waiters retry. Cancelling the step ends the wait.
+//! A kernel makes an [`Attempt`]. If the attempt cannot finish at once, the kernel joins a lane. It
+//! is tried again whenever the state has changed: no thread waits. Lanes are first come, first
+//! served, or let all waiters retry. Cancelling the step ends the wait.
 
 use super::deliver::{Finished, Outcome, deliver};
 use crate::prelude::*;

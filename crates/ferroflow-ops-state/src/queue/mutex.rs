@@ -1,4 +1,4 @@
-//! Mutexes that steps acquire and hold as long as a value lives.
+//! Mutexes. A step that acquires one holds it until it drops a value.
 
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;

@@ -139,7 +139,7 @@ fn check_types(tuple: &[Tensor], types: &[DType]) -> Result<()> {
     Ok(())
 }
 
-/// What the kernels of all ops on one kind of staging area share.
+/// Shared by the kernels of all ops on one kind of staging area.
 pub(super) struct StageOps<A: Resource> {
     pub(super) anchor: Anchor<A>,
     pub(super) limits: Limits,
@@ -231,7 +231,7 @@ fn clear(init: &KernelInit<'_>) -> Result<KernelBox> {
     }))
 }
 
-/// What an op does to a staging area.
+/// The action of an op on a staging area.
 type Act = fn(&Shared, &Area, AsyncCtx, Done, &InlineScope);
 
 /// An op on a staging area that may wait: its name, what it does, inputs, outputs, and its act.

@@ -18,10 +18,10 @@ const TAKE: usize = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
-    /// `None`: no limit.
+    /// `None` for no limit.
     pub(crate) capacity: Option<usize>,
     pub(crate) dtypes: Vec<DType>,
-    /// Shapes of the components; empty when they are left open.
+    /// Shapes of the components; empty if the node does not declare them.
     pub(crate) shapes: Vec<PartialShape>,
 }
 
@@ -106,7 +106,7 @@ impl Queue {
         self.monitor.read(|state| state.closed)
     }
 
-    /// Adds elements, one by one as there is room.
+    /// Adds elements one by one, as room becomes free.
     pub fn put(&self, tuples: Vec<Tuple>, cancel: &CancelToken, scope: &InlineScope, done: Done) {
         let about = self.about.clone();
         self.monitor.start(cancel, PUT, Put { about, tuples: tuples.into_iter() }, scope, done);
@@ -309,7 +309,7 @@ impl Attempt<State> for Close {
     }
 }
 
-/// In what form elements leave.
+/// Whether elements leave singly or as a batch.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Single,

@@ -181,7 +181,7 @@ fn a_priority_queue_gives_the_lowest_first() {
 fn a_long_chain_of_waiters_does_not_overflow_the_stack() {
     struct Chain(Queue, AtomicUsize);
     impl ferroflow_core::Completion for Chain {
-        // Every finished take puts the next element from within its completion.
+        // The completion of every take puts the next element into the queue.
         fn complete(self: Arc<Self>, _: u64, result: Result<Outputs>, scope: &InlineScope) {
             result.unwrap();
             if self.1.fetch_add(1, Ordering::SeqCst) < 100_000 {

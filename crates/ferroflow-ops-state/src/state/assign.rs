@@ -45,7 +45,7 @@ fn check_shapes(target: &Target, value: &Tensor, delta: &Tensor) -> Result<()> {
     }
 }
 
-/// `value = apply(value, delta)`, in the storage of whichever of the two is unshared.
+/// `value = apply(value, delta)`, in the storage of one of the two that is unshared.
 fn apply<T: Num>(
     value: &mut Tensor,
     mut delta: Tensor,

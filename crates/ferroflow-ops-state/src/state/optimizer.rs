@@ -131,14 +131,14 @@ held!(f16, bf16, f32, f64);
 
 /// What an optimizer does to one element of the variable and of its `N - 1` slots.
 pub(super) trait Rule<W, const N: usize>: Sync {
-    /// About how many nanoseconds an element takes that need not be brought from memory.
+    /// Approximate nanoseconds for an element that is in the cache.
     const COST: usize = 0;
     fn step(&self, slots: &mut [W; N], gradient: W);
 }
 
 /// The ops of an optimizer.
 pub(super) struct Spec {
-    /// What follows `Apply` in their names.
+    /// The part of their names after `Apply`.
     pub(super) name: &'static str,
     pub(super) doc: &'static str,
     /// The variable and its slots.
@@ -147,8 +147,8 @@ pub(super) struct Spec {
     pub(super) args: &'static [&'static str],
     /// An attribute that is a choice, with its default.
     pub(super) choice: Option<(&'static str, bool)>,
-    /// What the dense ops do to an element on a GPU: statements over the slots, the scalars and the
-    /// gradient by their names, and `choice`. `W` is the type that is computed in.
+    /// The step of the dense ops for an element on a GPU: statements over the slots, the scalars
+    /// and the gradient by their names, and `choice`. `W` is the type of the computation.
     pub(super) text: Option<&'static str>,
     pub(super) has_ref: bool,
     pub(super) has_dense: bool,
@@ -381,7 +381,7 @@ fn apply<T: Held, R: Rule<T::Wide, N>, const N: usize>(
 /// The loop of [`run`] over the variable and its other slots, each by its name and number.
 macro_rules! each {
     ($rule:ident, $gradient:ident, $($slot:ident $k:literal),*) => {{
-        // Shown to be of one length, so that no access need be checked.
+        // The compiler sees that they have one length, so it checks no access.
         let n = $gradient.len();
         $(let $slot = &mut $slot[..n];)*
         for i in 0..n {

@@ -6,7 +6,7 @@ use ferroflow_op_kit::handle::Target;
 use parking_lot::Mutex;
 use std::sync::Weak;
 
-/// A variable made by VariableV2: apart from one that a resource handle of the same name has.
+/// A variable made by VariableV2. A resource handle of the same name has another variable.
 struct RefVariable(Arc<StoredVariable>);
 
 impl Resource for RefVariable {
@@ -80,7 +80,7 @@ impl Resource for Temporary {
 /// Where temporary variables are kept among the step's resources.
 const TEMPORARIES: &str = "temporary_variables";
 
-/// Every iteration of a loop has its own.
+/// Every iteration of a loop has its own variables.
 fn temporary_name(name: &str, ctx: &Ctx<'_>) -> String {
     let (frame, iteration) = ctx.frame_iter();
     format!("{name}/frame:{frame}/iter:{iteration}")
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(v.read().unwrap(), Tensor::vector(&[1.0f32, 2.0]));
         assign(Tensor::scalar(3.0f32)).attr("validate_shape", false).run_values().unwrap();
         assert_eq!(v.read().unwrap(), Tensor::scalar(3.0f32));
-        // Now the shape to match is the new one.
+        // The next value must match the new shape.
         assign(Tensor::vector(&[1.0f32, 2.0])).fails(Code::InvalidArgument, "lhs shape= []");
     }
 

@@ -52,7 +52,7 @@ impl<T: Num> Access<T> {
 }
 
 impl Access<bool> {
-    /// Sums of truth values wrap to whether they are not zero, and so do differences.
+    /// A sum or difference of truth values is true if it is not zero.
     fn truths(fold: Fold) -> Access<bool> {
         let row: RowFn<bool> = match fold {
             Fold::Sub => |to, from| to.iter_mut().zip(from).for_each(|(x, y)| *x ^= *y),
@@ -107,8 +107,8 @@ impl<T: Clone + Send + Sync + 'static> Kernel for Scatter<T> {
     }
 }
 
-/// The kernel on a GPU. Updates of one row are applied in their order; an index out of range names
-/// no row, as on TensorFlow's GPUs.
+/// The kernel on a GPU. Updates of one row are applied in their order; an index out of range is
+/// ignored, as on TensorFlow's GPUs.
 fn on_device(init: &KernelInit<'_>, fold: Fold, nd: bool) -> Result<KernelBox> {
     let dtype = init.dtype(if init.contains("T") { "T" } else { "dtype" })?;
     let update = RowUpdate::new(init, dtype, fold.text(dtype))?;
@@ -156,7 +156,7 @@ impl Fold {
     }
 
     /// The types on GPUs, of an op whose type is in attribute `T` or `dtype`. Integers are not
-    /// divided there: a division by zero would go unseen.
+    /// divided there, because a division by zero would not be reported.
     fn types(self, by_ref: bool) -> GpuTypes {
         match (self, by_ref) {
             (Fold::Update, true) => &[("T", gpu::MOVED), ("Tindices", gpu::INDEX)],

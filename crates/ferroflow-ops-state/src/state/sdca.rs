@@ -26,7 +26,7 @@ enum Loss {
     Poisson,
 }
 
-/// What the best value of a dual variable depends on.
+/// The inputs of the best value of a dual variable.
 struct Point {
     label: f64,
     dual: f64,
@@ -48,7 +48,7 @@ impl Loss {
         })
     }
 
-    /// The label as the loss has it: classes are -1 and 1.
+    /// The label as the loss uses it: classes are -1 and 1.
     fn label(self, given: f32) -> Result<f64> {
         match self {
             Loss::Squared => {}
@@ -159,7 +159,7 @@ impl Loss {
 #[derive(Clone, Copy)]
 struct Regularization {
     l2: f64,
-    /// The L1 part divided by the L2 part: what is taken off each weight.
+    /// The L1 part divided by the L2 part: the shrinkage of each weight.
     shrinkage: f64,
 }
 
@@ -324,8 +324,9 @@ impl Sdca {
         sums
     }
 
-    /// The order in which the examples are visited. Adaptive: those that can move most come more
-    /// often, each further visit ten times more rarely, and the others once at the end.
+    /// The order in which the examples are visited. Adaptive: examples that can move most are
+    /// visited more often, each further visit ten times more rarely. The others are visited once at
+    /// the end.
     fn visits(&self, chances: Option<Vec<f64>>, count: usize) -> Vec<usize> {
         let words = if chances.is_some() { 4 * count } else { 2 * count };
         let mut random = Singles::new(self.order.reserve_words(words as u64));
@@ -475,7 +476,7 @@ fn sdca_shapes(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
     Ok(std::iter::once(c.input(last)).chain(weights).collect())
 }
 
-/// Takes the shrinkage off each weight.
+/// Subtracts the shrinkage from each weight.
 struct ShrinkL1 {
     regularization: Regularization,
     targets: Vec<Target>,

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use crate::testing::{Check, check};
 
-/// A variable with a value, and how ops get at it.
+/// A variable with a value, and the way in which ops access it.
 pub(crate) struct Held {
     resources: Arc<Resources>,
     variable: Arc<StoredVariable>,
@@ -40,7 +40,7 @@ impl Held {
         [Held::by_ref(value.deep_copy().unwrap()), Held::by_handle(value.deep_copy().unwrap())]
     }
 
-    /// One of two texts, by how the variable is held.
+    /// One of two texts: for references, and for handles.
     pub(crate) fn op<'a>(&self, by_ref: &'a str, by_handle: &'a str) -> &'a str {
         if self.handle.is_some() { by_handle } else { by_ref }
     }

@@ -9,7 +9,7 @@ use ferroflow_op_kit::file::read_line;
 use ferroflow_op_kit::handle::Seen;
 use std::path::Path;
 
-/// Only tables that are filled once are filled like this.
+/// Only tables that are filled once use this.
 pub fn check_fixed(table: &Table) -> Result<()> {
     ensure!(
         table.spec.kind == Kind::Fixed,

@@ -118,7 +118,7 @@ impl Kernel for MakeTable {
     }
 }
 
-/// What an input or output of an op on a table holds.
+/// The contents of an input or output of an op on a table.
 #[derive(Clone, Copy)]
 pub(crate) enum Column {
     Key,
@@ -134,8 +134,8 @@ struct OnTable {
     types: (Vec<DType>, Vec<DType>),
 }
 
-/// The kernel of an op on a table: input 0 is the table, the others, and the outputs, hold keys and
-/// values whose types must be the table's.
+/// The kernel of an op on a table. Input 0 is the table. The other inputs and the outputs hold keys
+/// and values of the table's types.
 pub(crate) fn on_table(
     inputs: &'static [Column],
     outputs: &'static [Column],

@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     /// Filled once.
     Fixed,
     Mutable,
-    /// Mutable; keys may be tensors, and two of them are not allowed as keys.
+    /// Mutable. Keys may be tensors; two keys mark empty and deleted entries.
     Dense {
         empty: Key,
         deleted: Option<Key>,
@@ -47,15 +47,15 @@ pub struct Table {
 struct Rows {
     index: HashMap<Key, usize>,
     keys: Vec<Key>,
-    /// The values, in the rows the index names; there may be room for more rows than keys.
+    /// The values, in the rows that the index names. There may be more rows than keys.
     values: Tensor,
     initialized: bool,
-    /// What the index and the keys take, and the part of it that is counted.
+    /// The bytes of the index and the keys, and the part of them that is counted.
     bytes: usize,
     counted: Reservation,
 }
 
-/// What an entry takes in the index and in the list of keys, with the room that these leave free.
+/// The bytes of an entry in the index and in the list of keys, including their free capacity.
 const ENTRY: usize = 4 * size_of::<Key>() + 2 * size_of::<usize>();
 /// Keys count in portions of so many bytes.
 const PORTION: usize = 64 << 10;
@@ -76,7 +76,8 @@ impl Resource for Table {
 }
 
 impl Spec {
-    /// The keys in a tensor, whose shape ends with the keys' own; and the shape that is left.
+    /// The keys in a tensor, whose shape ends with the shape of a key, and the dimensions before
+    /// that.
     pub(crate) fn keys(&self, t: &Tensor) -> Result<(Vec<Key>, Shape)> {
         let cut = t.rank().checked_sub(self.key_shape.rank());
         let Some(cut) = cut.filter(|&cut| t.shape()[cut..] == self.key_shape[..]) else {
@@ -176,7 +177,7 @@ impl Table {
         self.rows.read().keys.len()
     }
 
-    /// The values of keys; those that are not there have the default: one for all, or one each.
+    /// The values of keys. Missing keys have the default: one for all keys, or one for each.
     pub(crate) fn find(&self, keys: &Tensor, default: &Tensor) -> Result<Tensor> {
         let spec = &self.spec;
         let (keys, outer) = spec.keys(keys)?;
@@ -242,7 +243,7 @@ impl Table {
         Ok(())
     }
 
-    /// The keys, if the values are as many.
+    /// The keys, if there are as many values.
     fn checked(&self, keys: &Tensor, values: &Tensor) -> Result<Vec<Key>> {
         let (keys, outer) = self.spec.keys(keys)?;
         let want: Shape = outer.iter().chain(self.spec.value_shape.iter()).copied().collect();
@@ -255,7 +256,7 @@ impl Table {
         Ok(keys)
     }
 
-    /// Replaces all entries. A fixed table can be filled only once, or again with as many.
+    /// Replaces all entries. A fixed table can be filled again only with as many entries.
     pub fn replace(&self, keys: &Tensor, values: &Tensor) -> Result<()> {
         let keys = self.checked(keys, values)?;
         let values = values.reshape(with_rows(keys.len(), &self.spec.value_shape))?;
@@ -346,7 +347,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Keys take `bytes` now.
+    /// Sets the bytes that keys take.
     fn count(&mut self, bytes: usize) -> Result<()> {
         let (before, after) = (self.bytes.div_ceil(PORTION), bytes.div_ceil(PORTION));
         if before != after {

@@ -9,7 +9,7 @@ use ferroflow_core::{CallDone, InstantiatedFunction, StepCtx};
 use parking_lot::Mutex;
 use std::sync::OnceLock;
 
-/// What a program does next.
+/// The next action of a program.
 pub(super) enum Next {
     /// Calls function number `function`. All arguments are vectors of one length.
     Call { function: usize, args: Vec<Tensor> },
@@ -19,7 +19,7 @@ pub(super) enum Next {
 
 /// A computation between calls of functions.
 pub(super) trait Program: Send + 'static {
-    /// Goes on with the results of the last call, which are vectors; none at first.
+    /// Continues with the results of the last call, which are vectors. At first there are none.
     fn next(&mut self, results: Vec<Tensor>) -> Result<Next>;
 }
 
@@ -184,7 +184,7 @@ impl Running {
                 );
             }
         }
-        // Calls for no elements at all have no results to wait for, and are never made.
+        // A call for no elements is never made.
         let next = state.program.next(results)?;
         let Next::Call { function, args } = next else {
             return Ok(next);

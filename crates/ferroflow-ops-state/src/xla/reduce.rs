@@ -89,7 +89,7 @@ impl Program for Reduction {
                 results.len(),
                 self.values.len()
             );
-            // The results take the place of the first half, an odd element that of the next.
+            // The results replace the first half. An odd last element follows them.
             let odd = (self.len % 2 == 1).then(|| self.part(self.len - 1, 1)).transpose()?;
             let starts = (0..self.rows).map(|r| r * self.len);
             let firsts: Vec<usize> = starts.clone().flat_map(|s| s..s + half).collect();

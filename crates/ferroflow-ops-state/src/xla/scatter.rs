@@ -6,8 +6,8 @@ use crate::prelude::*;
 use ferroflow_op_kit::dispatch::NUMBERS_AND_BOOL;
 use ferroflow_op_kit::protobuf::fields;
 
-/// Updates of single elements. Those of one element happen one after the other: round `n` has the
-/// updates that are the `n`th of their element.
+/// Updates of single elements. Updates of one element happen in order: round `n` has the `n`th
+/// update of each element.
 pub(super) struct Updates {
     pub target: Tensor,
     pub values: Tensor,

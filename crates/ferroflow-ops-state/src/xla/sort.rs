@@ -86,8 +86,8 @@ impl Sort {
         Ok(Sort { inputs, order: targets.clone(), targets, len, network, pairs: Vec::new() })
     }
 
-    /// Exchanges the elements of pairs that are not in order. The results of the comparator are
-    /// those of all pairs, and then of all pairs the other way round.
+    /// Exchanges the elements of pairs that are not in order. `results` has the answers of the
+    /// comparator for all pairs (a, b), and then for all pairs (b, a).
     fn exchange(&mut self, results: &[Tensor]) -> Result<()> {
         let [result] = results else {
             bail!(InvalidArgument, "the comparator gave {} results, expected one", results.len());

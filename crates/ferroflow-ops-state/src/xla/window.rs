@@ -81,7 +81,7 @@ impl Window {
         let window = Window(sides.collect());
         window.output().checked_elements()?;
         let elements = window.size().checked_elements()?;
-        // A window that is larger than the padded tensor has no place.
+        // A window that is larger than the padded tensor fits nowhere.
         ensure!(
             window.output().elements() == 0 || elements < 1 << 40,
             InvalidArgument,
@@ -214,7 +214,7 @@ struct SelectAndScatter {
     offsets: Offsets,
     /// The element that is selected so far for each place.
     selected: Vec<Option<usize>>,
-    /// The places that are being decided, and their other candidates.
+    /// The places that are compared now, and the candidates with which they are compared.
     candidates: Vec<(usize, usize)>,
     updates: Option<Updates>,
 }

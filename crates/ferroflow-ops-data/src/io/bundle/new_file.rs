@@ -44,7 +44,7 @@ impl NewFile {
         crash_point();
         let renamed = written.and_then(|()| {
             files::rename(&self.temporary, local(self.name.as_bytes()))?;
-            // In place: nothing is left to clean up.
+            // The file is in place: there is nothing to clean up.
             self.file = None;
             files::sync_folder(local(self.name.as_bytes()))
         });
@@ -69,7 +69,7 @@ pub(super) fn rename(old: &str, new: &str) -> Result<()> {
     renamed.map_err(|e| file_error(old, &e))
 }
 
-/// Removes a file; an error is ignored, since a leftover file does no harm.
+/// Removes a file. Errors are ignored: no reader opens a leftover file.
 pub(super) fn remove(name: &str) {
     crash_point();
     let _ = files::remove_file(local(name.as_bytes()));
@@ -88,7 +88,7 @@ pub(super) mod crash {
 
     static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
 
-    /// The process dies at the operation after this many more.
+    /// The number of operations after which the process exits.
     pub fn after(operations: i64) {
         LEFT.store(operations, Ordering::SeqCst);
     }

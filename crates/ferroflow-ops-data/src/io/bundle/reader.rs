@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are read, then summed while they are in the cache.
+/// Bytes that are read, and then added to the checksum, at a time: they are still in the cache.
 const READ_BLOCK: usize = 1 << 20;
 
 /// A bundle open for reading.
@@ -139,7 +139,7 @@ impl BundleReader {
         let name = data_file(&self.prefix, entry.shard, self.shards);
         let file = self.file(entry.shard, &name)?;
         let there = file.metadata().map_err(|e| file_error(&name, &e))?.len();
-        // Checked first, so that a damaged index makes us allocate nothing.
+        // Check this first, so that a damaged index causes no allocation.
         let end = entry.offset.checked_add(entry.size);
         ensure!(end.is_some_and(|end| end <= there), OutOfRange, "Read less bytes than requested");
         if matches!(entry.dtype, DType::String | DType::Variant) {

@@ -93,8 +93,7 @@ impl Slice {
         Some(Slice(extents))
     }
 
-    /// The key that a slice of tensor `name` is filed under, in an encoding that sorts as its
-    /// parts do.
+    /// The key of a slice of tensor `name`, in an encoding that keeps the order of its parts.
     pub fn key(&self, name: &str) -> Vec<u8> {
         let mut key = vec![0];
         for &b in name.as_bytes() {

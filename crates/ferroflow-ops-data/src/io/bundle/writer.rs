@@ -11,8 +11,8 @@ use crate::prelude::*;
 use ferroflow_op_kit::protobuf::put_varint;
 use std::collections::BTreeMap;
 
-/// Bytes that are written and then summed while they are in the cache. Larger than the write
-/// buffer.
+/// Bytes that are written, and then added to the checksum, at a time. They are still in the cache,
+/// and more than the write buffer holds.
 const WRITE_BLOCK: usize = 1 << 20;
 
 /// A bundle of one data file that is being written. No file is visible until it is finished.
@@ -97,7 +97,7 @@ impl BundleWriter {
             let bytes = t.bytes().map_err(|_| {
                 err!(Unimplemented, "tensors of {} cannot be saved to a checkpoint", t.dtype())
             })?;
-            // Block by block: summed while they are in the cache.
+            // Block by block, so that the checksum reads from the cache.
             let mut crc = 0;
             for block in bytes.chunks(WRITE_BLOCK) {
                 self.data.write(block)?;

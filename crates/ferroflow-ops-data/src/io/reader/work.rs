@@ -1,4 +1,4 @@
-//! How the readers make records of a file.
+//! Splits a file into the records that readers return.
 
 use crate::io::lmdb::LmdbReader;
 use crate::io::records::Input;

@@ -32,7 +32,7 @@ impl Resource for Writer {
     }
 }
 
-/// An event file: records of what happened, written some at a time.
+/// An event file, written some events at a time.
 struct EventFile {
     log: RecordLog,
     events: usize,
