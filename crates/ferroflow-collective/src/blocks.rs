@@ -41,7 +41,7 @@ pub struct BlockMemory {
     pub name: String,
     /// The bytes of the memory.
     pub len: u64,
-    /// The random mark in the memory, which tells that it is the right one.
+    /// The random mark in the memory, by which the reader recognizes it.
     pub mark: u64,
 }
 

@@ -229,7 +229,7 @@ fn a_silent_peer_is_detected_by_pings() {
     for (rank, ended) in ranks.into_iter().enumerate() {
         let e = ended.join().unwrap().unwrap();
         assert_eq!(e.code(), Code::Unavailable, "{e}");
-        let other = format!("rank {} died: it has said nothing for 400ms", 1 - rank);
+        let other = format!("rank {} died: it did not answer for 400ms", 1 - rank);
         assert!(e.message().contains(&other), "rank {rank}: {e}");
     }
     proxy.close();

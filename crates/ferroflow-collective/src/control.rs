@@ -1,7 +1,7 @@
 //! The control connections, a star or a tree around rank 0. They carry failures and the messages of
-//! the coordinator. A process that dies closes its connections, and its neighbours announce that to
-//! all others. A process that is stopped, or whose host is down, closes nothing: a peer that
-//! receives nothing sends pings, and counts the unanswered ones.
+//! the coordinator. A process that dies closes its connections, and its neighbours report that to
+//! all others. A process that is stopped, or whose host is down, closes nothing. A peer that
+//! receives nothing sends pings, and counts those that are not answered.
 
 mod tree;
 
@@ -86,7 +86,7 @@ impl Control {
                 let tcp = link.tcp();
                 tcp.set_nodelay(true)?;
                 tcp.set_read_timeout(Some(liveness_timeout / MAX_PINGS))?;
-                // A peer that accepts nothing for this long counts as dead too.
+                // A peer that reads nothing for this long counts as dead too.
                 tcp.set_write_timeout(Some(liveness_timeout))?;
                 std::io::Result::Ok(link.clone())
             };
@@ -229,13 +229,13 @@ impl Shared {
             (&DOWN, data) if !is_below => {
                 // Pass it on first: this rank may leave because of it.
                 for child in self.tree.children(self.rank) {
-                    // A child that is gone is noticed by the thread that listens to it.
+                    // The thread that reads from the child notices when the child is gone.
                     let _ = self.write_now(child, frame);
                 }
                 self.deliver(0, ControlMessage::Data(data));
             }
             (&UP, rest) if is_below => match self.tree.parent(self.rank) {
-                // A parent that is gone is noticed by the thread that listens to it.
+                // The thread that reads from the parent notices when the parent is gone.
                 Some(parent) => drop(self.write_now(parent, frame)),
                 None => {
                     let mut fields = FieldReader(rest);
@@ -280,13 +280,13 @@ impl Shared {
         Ok(named)
     }
 
-    /// Tells rank 0 that a rank below this one has left. The ranks below that one cannot be reached
-    /// any more, so they count as left too.
+    /// Tells rank 0 that a rank below this one has left. The ranks below it can no longer be
+    /// reached, so they count as left too.
     fn has_left(&self, rank: usize) {
         if let Some(parent) = self.tree.parent(self.rank) {
             let mut frame = FieldWriter::default();
             frame.u8(LEFT).u32(rank as u32);
-            // Ignore the error: a parent that is gone is noticed by the thread that listens to it.
+            // Ignore the error: the thread that reads from the parent notices when it is gone.
             let _ = self.write_now(parent, &frame.0);
             return;
         }
@@ -360,7 +360,7 @@ impl Read for LivenessReader<'_> {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                     if self.pings == MAX_PINGS {
                         let text =
-                            format!("it has said nothing for {:?}", self.shared.liveness_timeout);
+                            format!("it did not answer for {:?}", self.shared.liveness_timeout);
                         return Err(std::io::Error::new(ErrorKind::TimedOut, text));
                     }
                     self.pings += 1;

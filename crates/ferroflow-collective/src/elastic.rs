@@ -9,7 +9,7 @@
 //! Epochs are fenced: a process of an old epoch cannot connect to a new one.
 //!
 //! Reduce servers join as processes of their own kind. They count towards no limit: an epoch has
-//! those that are ready, after its ranks.
+//! all servers that are ready, after its ranks.
 
 mod driver;
 mod member;
@@ -28,10 +28,10 @@ const MAGIC: u32 = 0xFE44_E1A8;
 /// The role in the certificate of the driver.
 const DRIVER_ROLE: &str = "driver";
 
-/// Why the driver refuses a process that comes after others have finished.
+/// Why the driver refuses a process that connects after others have finished.
 const JOB_IS_DONE: &str = "the job is done";
 
-/// Whether this error of a process means that others had finished before it got a rank.
+/// Whether a process got this error because others had finished before it got a rank.
 pub fn is_job_done(e: &Error) -> bool {
     e.code() == Code::FailedPrecondition && e.message() == JOB_IS_DONE
 }

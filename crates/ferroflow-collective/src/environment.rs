@@ -52,7 +52,7 @@ impl Membership {
 
 fn variable(name: &str) -> Option<String> {
     match name {
-        // Other processes must not find it in the environment of this one.
+        // Other processes must not read the token in the environment of this one.
         "FERROFLOW_TOKEN" => take_secret(name),
         _ => std::env::var(name).ok().filter(|v| !v.is_empty()),
     }

@@ -2,8 +2,8 @@
 //!
 //! One thread serves all streams and never blocks on a single step: it moves bytes on every stream
 //! that is ready. Data for a reduction is combined block by block while it is in the cache. Data
-//! that arrives before its range is free is kept aside, so that two ranks that send to each other
-//! do not deadlock.
+//! that arrives before its range is free is stored separately, so that two ranks that send to each
+//! other do not deadlock.
 
 use crate::mesh::Mesh;
 use crate::reduce::{self, ReduceOp};

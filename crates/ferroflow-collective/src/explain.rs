@@ -1,4 +1,4 @@
-//! The moves of a collective, round by round, to be shown to people.
+//! The moves of a collective, round by round, for display.
 //!
 //! They come from the schedules that ranks run. In one round a rank sends at most one message and
 //! receives at most one.
@@ -23,7 +23,7 @@ pub enum ExplainedCollective {
 }
 
 impl ExplainedCollective {
-    /// All that exchange messages.
+    /// All collectives that exchange messages.
     pub const ALL: [ExplainedCollective; 7] = [
         ExplainedCollective::AllReduce(Algorithm::Ring),
         ExplainedCollective::AllReduce(Algorithm::Doubling),

@@ -1,5 +1,5 @@
-//! Parsers of bytes from other ranks, for the fuzz targets. An input may be an error; it must not
-//! panic or take memory that it does not hold itself.
+//! Parsers of bytes from other ranks, for the fuzz targets. A parser may return an error. It must
+//! not panic, and its memory must be proportional to the input.
 
 use crate::elastic::{DriverMessage, WorkerMessage};
 use crate::engine::{Decision, RankMessage};

@@ -268,7 +268,7 @@ impl Shared {
         Ok(stream)
     }
 
-    /// Keeps a connection, to shut it down at the end. Returns false if the end has come.
+    /// Keeps a connection, to shut it down at the end. Returns false if the links have closed.
     fn keep(&self, stream: TcpStream) -> bool {
         let mut state = self.state.lock();
         if !state.closing {

@@ -87,7 +87,7 @@ pub struct Membership {
     /// The credentials of this rank, and the peers that it lets in. Ranks on several hosts need
     /// credentials.
     pub trust: Trust,
-    /// The role in the certificates of all ranks, such as `member`, if they have no fixed numbers.
+    /// The role in the certificates of all ranks, such as `member`, if ranks have no fixed numbers.
     pub common_role: Option<&'static str>,
     /// The links between ranks.
     pub transport: TransportChoice,
@@ -515,7 +515,7 @@ struct Met {
     listener: Option<TcpListener>,
     /// Connections for data that have already arrived.
     early: Vec<Greeted>,
-    /// What carries the values, if UCX does.
+    /// The UCX links, if UCX carries the values.
     ucx: UcxPlan,
     /// All ranks, by number.
     table: Vec<Hello>,

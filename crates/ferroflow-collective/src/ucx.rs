@@ -29,7 +29,7 @@ const LONGEST: usize = 1 << 20;
 const WINDOW: usize = 8 << 20;
 /// The reader tells the writer after so many bytes that it has read them.
 const CREDIT: usize = WINDOW / 4;
-/// How long a port waits at its end until what was sent has been delivered.
+/// How long a port that closes waits until its messages have been delivered.
 const DELIVERY: Duration = Duration::from_secs(2);
 
 /// The first byte of a message.
@@ -55,7 +55,7 @@ struct PortShared {
     stop: AtomicBool,
 }
 
-/// What the library does. All of its calls are made under the lock of this.
+/// The state of the library. All calls of the library are made under this lock.
 struct PortMessages {
     ends: HashMap<u64, PipeEnd>,
     /// Endpoints that are being closed, and what was sent to them before.
@@ -70,7 +70,7 @@ struct PipeEnd {
     incoming: VecDeque<std::result::Result<Vec<u8>, Request>>,
 }
 
-/// Something that has happened to the pipe with this number.
+/// An event of the pipe with this number.
 enum PipeEvent {
     Arrived(u64, Vec<u8>),
     Failed(u64, String),
@@ -87,7 +87,7 @@ struct PipeState {
     used: usize,
     /// Bytes in `arrived`.
     unread: usize,
-    /// Bytes that were read, and of which the writer was not told.
+    /// Bytes that were read, and not yet reported to the writer.
     untold: usize,
     /// Bytes that were sent and not read.
     sent: usize,
@@ -119,13 +119,13 @@ impl UcxPort {
         Ok(UcxPort { shared, address, helper: Some(helper) })
     }
 
-    /// What another port needs to reach this one.
+    /// The address by which another port reaches this one.
     pub fn address(&self) -> &[u8] {
         &self.address
     }
 
     /// One end of a pipe: it reads what is sent to `number`, and sends to `other` at the port with
-    /// this address. The address must come from a peer that has proved who it is.
+    /// this address. The address must come from an authenticated peer.
     pub fn pipe(&self, number: u64, other: u64, address: &[u8]) -> Result<UcxPipe> {
         let buffer = Arc::new(PipeBuffer::default());
         // Known before the first message can come.
@@ -211,14 +211,14 @@ impl PortShared {
         let end = ends.get_mut(&number).ok_or_else(|| err!(Unavailable, "the pipe is closed"))?;
         end.sends.extend(worker.send(&end.endpoint, other, message)?);
         drop(messages);
-        // What is under way proceeds on the helper's thread.
+        // The helper's thread completes the message.
         self.ring();
         Ok(())
     }
 }
 
 impl PortMessages {
-    /// Lets messages proceed. Returns what has happened.
+    /// Lets messages proceed. Returns their events.
     fn turn(&mut self) -> Vec<PipeEvent> {
         while self.worker.progress() {}
         let mut events = Vec::new();
@@ -273,7 +273,7 @@ impl PortMessages {
 }
 
 impl PipeState {
-    /// Returns what has to be woken.
+    /// Returns the wakers of waiting readers and writers.
     fn take(&mut self, event: PipeEvent) -> [Option<Waker>; 2] {
         match event {
             PipeEvent::Failed(_, why) => self.failure = Some(why),

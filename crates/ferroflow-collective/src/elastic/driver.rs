@@ -212,7 +212,7 @@ fn accept_workers(
 fn admit(greeted: Greeted, id: u64, events: &Sender<DriverEvent>) -> Option<SecureStream> {
     let Greeted { stream, first } = greeted;
     watch(stream.tcp()).ok()?;
-    // A process that accepts nothing for this long counts as dead.
+    // A process that reads nothing for this long counts as dead.
     stream.tcp().set_write_timeout(Some(Duration::from_secs(5))).ok()?;
     let is_member = stream.may_be(MEMBER_ROLE);
     match WorkerMessage::decode(&first) {
@@ -286,7 +286,7 @@ struct EpochState {
     told_ps: Vec<String>,
     expected_servers: usize,
     servers_only: bool,
-    /// Since when the first epoch could begin, but for servers.
+    /// Since when the first epoch waits only for servers.
     servers_missing_since: Option<Instant>,
     report: Arc<parking_lot::Mutex<DriverReport>>,
 }
@@ -407,8 +407,8 @@ impl EpochState {
         let inside = |w: &Worker| w.assigned.is_some_and(|(e, _)| e == epoch);
         let is_over = |since: Option<Instant>| since.is_some_and(|t| t.elapsed() >= timeout);
         if is_over(self.lost_since) {
-            // Disconnect ranks that do not come back although their epoch has lost a rank: they
-            // hold up the rest.
+            // Disconnect ranks that do not come back although their epoch has lost a rank: the
+            // others wait for them.
             let stuck = self.workers.values_mut().filter(|w| inside(w) && w.ready.is_none());
             stuck.for_each(|w| {
                 let why =

@@ -36,7 +36,7 @@ struct MemberState {
     assignment: Option<Assignment>,
     /// The epoch that this process is in or about to join.
     epoch: u64,
-    /// Set when a rank of that epoch is lost, to end the wait for it.
+    /// Set when a rank of that epoch is lost, so that this process stops waiting for it.
     lost: Arc<AtomicBool>,
     end: Option<Error>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Coordinator {
     /// Groups with a failed tensor: the error, and how many of its tensors are still missing.
     failed_groups: HashMap<GroupKey, (Error, u32)>,
     decisions: Vec<Decision>,
-    /// Ranks that were the last to submit a tensor, and how long after the first.
+    /// The ranks that submitted a tensor last, and how long after the first rank.
     last_ranks: Vec<(u32, Duration)>,
     pub hits: u64,
     pub misses: u64,
@@ -298,8 +298,8 @@ impl Coordinator {
         self.decisions.push(Decision::Fail { set, name, absent, cause });
     }
 
-    /// Fails a tensor that not all ranks have submitted. A fault that a rank has reported goes
-    /// before `cause`.
+    /// Fails a tensor that not all ranks have submitted. A fault that a rank has reported takes
+    /// precedence over `cause`.
     fn give_up(&mut self, key: (u16, String), cause: impl FnOnce() -> Error) {
         let Some(waiting) = self.waiting.remove(&key) else { return };
         let absent = waiting.absent(&self.sets[usize::from(key.0)]);

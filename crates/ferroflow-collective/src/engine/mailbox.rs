@@ -77,7 +77,7 @@ impl Pending {
         Pending { request, payload, splits, left, since: Instant::now(), done }
     }
 
-    /// Returns the tensor to the caller. A panic of the caller's callback is logged and does not
+    /// Returns the tensor to the caller. A panic in the caller's callback is logged and does not
     /// end the engine.
     pub fn end(self, result: Result<Vec<usize>>) {
         let Pending { request, payload, done, .. } = self;

@@ -1,4 +1,4 @@
-//! What a rank does over time, as metrics: it computes, waits for other ranks, or exchanges data.
+//! The phases of a rank, as metrics: it computes, waits for other ranks, or exchanges data.
 //!
 //! Nothing tells an engine where a step begins. A rank submits the same tensors in each step, so a
 //! step ends when a tensor is submitted for the second time.

@@ -27,7 +27,7 @@ pub(super) fn candidates() -> Result<Vec<IpAddr>> {
     Ok(chosen.into_iter().map(|own| own.ip).collect())
 }
 
-/// Leaves out addresses that mean something else on another host, and all that were not asked for.
+/// Leaves out addresses that mean another host elsewhere, and those that were not requested.
 fn choose(all: Vec<OwnAddress>, asked: &str) -> Result<Vec<OwnAddress>> {
     let is_local = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),

@@ -175,7 +175,8 @@ impl Group {
 
 /// A zeroed buffer whose size another rank has announced. An error if there is no memory for it.
 pub(crate) fn zeroed(bytes: usize) -> Result<Vec<u8>> {
-    // Not held: the buffers of collectives do not count, but none may exceed what all could have.
+    // The reservation is not kept: buffers of collectives do not count, but none may exceed the
+    // limit of all.
     drop(Reservation::new(bytes)?);
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(bytes).map_err(|_| {

@@ -116,8 +116,8 @@ impl SharedSegment {
         crowded: bool,
         failure: Arc<GroupFailure>,
     ) -> Arc<SharedSegment> {
-        // A look is a few loads, some ten microseconds of them when a processor is to spare; with
-        // giving the processor away it is a system call.
+        // A poll is a few loads. With a processor to spare a rank polls for some ten microseconds;
+        // a poll that yields the processor is a system call.
         let spin = match crowded {
             true => Spin::counted(40, 0),
             false => Spin::counted(1500, 400),
@@ -166,8 +166,8 @@ impl SharedSegment {
     }
 
     /// Sleeps until another rank wakes this one, the group fails, or `until`. Does not sleep if
-    /// `awake()` is true. With `whom`, only that rank wakes this one: the others of a large group
-    /// would wake it in vain, each with a system call.
+    /// `awake()` is true. With `whom`, only that rank wakes this one. In a large group each of the
+    /// others would otherwise make a useless system call.
     fn sleep(&self, until: Instant, whom: Option<usize>, awake: impl Fn() -> bool) -> Result<()> {
         let block = self.layout.block(self.rank);
         let (wakeups, asleep) = (self.region.u32(block + WAKEUPS), self.region.u32(block + ASLEEP));

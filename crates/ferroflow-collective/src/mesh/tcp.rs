@@ -99,7 +99,7 @@ impl Mesh for Tcp {
     }
 }
 
-/// The spin policy for looks that are system calls of about half a microsecond.
+/// The spin policy for polls that are system calls of about half a microsecond.
 pub(crate) fn spin(crowded: bool) -> Spin {
     match crowded {
         true => Spin::counted(100, 0),

@@ -1,5 +1,6 @@
-//! Links over UCX, which uses InfiniBand and RoCE where they are, and else TCP and shared memory of
-//! its own. Each call of `send` becomes one tagged message; the tag is the rank of the sender.
+//! Links over UCX, which uses InfiniBand and RoCE where a host has them, and else TCP and shared
+//! memory of its own. Each call of `send` becomes one tagged message; the tag is the rank of the
+//! sender.
 
 pub(crate) mod library;
 
@@ -24,7 +25,7 @@ const LONGEST: usize = 1 << 20;
 const WINDOW: usize = 4 << 20;
 /// How long leaving waits until what was sent has been delivered.
 const DELIVERY: Duration = Duration::from_secs(5);
-/// How often the helper looks whether the rank has stopped using the links itself.
+/// How often the helper checks whether the rank has stopped polling the links itself.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The worker of this rank, before the addresses of the others are known.

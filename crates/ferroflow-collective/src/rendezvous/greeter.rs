@@ -1,5 +1,5 @@
-//! Finds out who connects to a rank or to the elastic driver. Connections greet at the same time, a
-//! bounded number of them, so that silent ones do not hold up the others.
+//! Authenticates the peers that connect to a rank or to the elastic driver. A bounded number of
+//! connections greet at the same time, so that silent ones do not delay the others.
 
 use super::connect::Deadline;
 use crate::wire::read_frame_within;
@@ -26,7 +26,7 @@ fn most_greeting(size: usize) -> usize {
 /// arrive at a time, the kernel drops them, and they try again after a second.
 const BACKLOG: i32 = 4096;
 
-/// The target of log lines that say who has connected and who was refused.
+/// The target of log lines about connections and refusals.
 const AUDIT: &str = "audit";
 
 /// How long a connection may take to greet.
@@ -34,7 +34,7 @@ const GREETING: Duration = Duration::from_secs(5);
 /// Most bytes of a first message.
 const LONGEST_FIRST: u32 = 16 << 10;
 
-/// A connection whose peer has proved who it is, and its first message.
+/// A connection with an authenticated peer, and its first message.
 pub(crate) struct Greeted {
     pub stream: SecureStream,
     pub first: Vec<u8>,
@@ -170,8 +170,8 @@ impl<'a> Greeter<'a> {
         }
     }
 
-    /// Takes the oldest connection of the host that has the most: a host that opens one after the
-    /// other closes its own.
+    /// Takes the oldest connection of the host that has the most. So a host that opens many closes
+    /// its own.
     fn oldest_of_largest(&mut self) -> Option<Greeting> {
         let mut counts: HashMap<Option<IpAddr>, usize> = HashMap::new();
         self.greeting.iter().for_each(|g| *counts.entry(g.host).or_default() += 1);
@@ -192,7 +192,7 @@ impl Drop for Greeter<'_> {
 fn note(peer: &str, greeted: &Result<Greeted>) {
     match greeted {
         Ok(_) => tracing::info!(target: AUDIT, peer, kind = "rank", "connection accepted"),
-        // A port scan, or a process that has given up.
+        // The peer is a port scan, or a process that has given up.
         Err(e) if e.code() == Code::Unavailable => {
             tracing::info!(target: AUDIT, peer, "refused a connection: {e}");
         }

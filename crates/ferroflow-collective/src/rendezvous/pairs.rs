@@ -142,7 +142,8 @@ impl LazyLinks {
                 match greeter.next_or(&arrived.stopping) {
                     Ok(Some(greeted)) => arrived.add(&member, &counts, greeted),
                     Ok(None) => {}
-                    // No descriptor is free, or the listener is gone: others will say so.
+                    // No descriptor is free, or the listener is gone: the connecting ranks report
+                    // that.
                     Err(_) => std::thread::sleep(Duration::from_millis(50)),
                 }
             }

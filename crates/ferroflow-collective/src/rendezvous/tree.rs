@@ -53,7 +53,7 @@ pub(super) fn connect_tree(
                 let late: Vec<usize> = children.filter(|&c| links[c].is_none()).collect();
                 bail!(DeadlineExceeded, "ranks {late:?} did not connect");
             };
-            // What is not of this group, or comes twice, is closed.
+            // A connection that is not of this group, or a second one of a rank, is closed.
             let Ok(call) = Call::decode(&greeted.first) else { continue };
             if call.stream != Call::CONTROL {
                 early.push(greeted);

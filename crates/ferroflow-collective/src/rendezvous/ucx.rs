@@ -57,8 +57,8 @@ pub(super) struct UcxPlan {
 }
 
 impl UcxPlan {
-    /// Prepares UCX if the rank wants it: as asked, or because the host has a device for it and the
-    /// values may travel without encryption.
+    /// Prepares UCX if it was requested, or if the host has a device for it and the values may
+    /// travel without encryption.
     #[cfg(target_os = "linux")]
     pub fn of(member: &Membership) -> UcxPlan {
         use crate::mesh::ucx::{UcxOffer, has_device};

@@ -1,6 +1,6 @@
 //! Hands shared memory to other processes of the same host and user: the descriptor goes over a
-//! Unix socket. Both sides check the user of the other with the kernel. The one that takes the
-//! memory checks that no process can resize it: an access behind the end of a file kills a process.
+//! Unix socket. Both sides check the user of the other with the kernel. The receiver checks that no
+//! process can resize the memory: an access behind the end of a file kills a process.
 
 use ferroflow_core::{Result, ensure, err};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,7 +23,7 @@ pub(super) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).uni
 
 /// How long an offer stands. The other processes get the name right after it is made.
 const OFFERED: Duration = Duration::from_secs(60);
-/// How long taking may last. The offering process only sends one message.
+/// The timeout of the receiver. The offering process only sends one message.
 const TAKING: Duration = Duration::from_secs(5);
 
 /// Offers `file` to `times` processes. Returns the name under which they find it.

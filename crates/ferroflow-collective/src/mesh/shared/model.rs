@@ -132,7 +132,7 @@ fn ticks(orders: Orders) {
         own.slots[tick % 2].write(tick as u32);
         own.entered.store(tick + 1, orders.publish);
     }
-    /// A rank that would have to wait gives up: another run has the other rank come first.
+    /// A rank that would have to wait gives up. In another interleaving the other rank is first.
     fn run(own: &Rank, other: &Rank, orders: Orders) {
         enter(own, 0, orders);
         for tick in 0..TICKS {

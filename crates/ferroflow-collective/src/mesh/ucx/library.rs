@@ -224,7 +224,7 @@ impl Worker {
         f.check("the address", status)?;
         // SAFETY: the library has made so many bytes, which exist until they are released.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) }.to_vec();
-        // SAFETY: made by this worker just now, and not used any more.
+        // SAFETY: this worker has just made it, and does not use it again.
         unsafe { (f.ucp_worker_release_address)(self.worker, address) };
         Ok(bytes)
     }
