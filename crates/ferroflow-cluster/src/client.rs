@@ -90,7 +90,7 @@ pub struct SessionDevice {
 pub struct StepAnswer {
     /// The fetched tensors in the order of the request.
     pub tensors: Vec<Tensor>,
-    /// What was asked to be recorded of it.
+    /// The recorded times and graphs, if the request asked for them.
     pub metadata: RunMetadata,
 }
 
@@ -98,8 +98,8 @@ pub struct StepAnswer {
 pub struct RemoteSession {
     master: MasterOf,
     handle: String,
-    /// The memory that it shares with its master, once large tensors have made it ask for it.
-    /// `None` if they share none.
+    /// The memory that it shares with its master. Not set before the first large tensor; `None` if
+    /// they share none.
     blocks: OnceCell<Option<SharedBlocks>>,
     /// The graph's version on the master.
     version: AtomicI64,
@@ -401,7 +401,7 @@ impl RemoteSession {
         let Some(blocks) = blocks else {
             let response = self.master.run_step(request, timeout).await?;
             if is_large(&response.tensors) {
-                // For the next step.
+                // The next step uses the memory.
                 self.blocks.get_or_init(|| self.share_blocks()).await;
             }
             return Ok(response);

@@ -3,8 +3,8 @@
 //! socket.
 //!
 //! The client asks for it before its first step with a large feed, or after its first large fetch.
-//! Each side offers memory to the other and says whether it has mapped what it was offered. Tensors
-//! for which there is no block at present go through the connection.
+//! Each side offers memory to the other, and reports whether it has mapped the other's offer.
+//! Tensors for which there is no block at present go through the connection.
 
 use crate::messages::{ShareBlocksRequest, ShareBlocksResponse};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ pub(crate) struct SharedBlocks {
     counted: Mutex<Reservation>,
 }
 
-/// What a client has offered, until the server answers.
+/// A client's offer, until the server answers.
 pub(crate) struct BlockOffer {
     writer: BlockWriter,
     pub request: ShareBlocksRequest,
@@ -59,8 +59,8 @@ impl BlockOffer {
 }
 
 impl SharedBlocks {
-    /// Maps what a client has offered, and makes the memory for fetches. `None` if the client is on
-    /// another host or of another user. May block for some seconds.
+    /// Maps a client's memory, and makes the memory for fetches. `None` if the client is on another
+    /// host or of another user. May block for some seconds.
     pub fn accept(request: &ShareBlocksRequest) -> Option<(SharedBlocks, ShareBlocksResponse)> {
         let accepted = || {
             let reader = BlockReader::open(&request.blocks)?;
@@ -75,8 +75,8 @@ impl SharedBlocks {
         accepted.inspect_err(|e| tracing::debug!("no shared memory for a session: {e}")).ok()
     }
 
-    /// Moves large tensors into blocks, as far as there is room. The blocks count for the session
-    /// whose work is under way.
+    /// Moves large tensors into blocks, as far as there is room. The blocks count for the current
+    /// session.
     pub fn put(&self, tensors: &mut Vec<NamedTensor>) -> Vec<BlockTensor> {
         let mut moved = Vec::new();
         let all = std::mem::take(tensors);

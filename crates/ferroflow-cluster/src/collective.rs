@@ -83,7 +83,7 @@ impl TaskCollectives {
         Ok(next)
     }
 
-    /// A step starts on this task.
+    /// Notes that a step starts on this task.
     pub fn begin(&self, step_id: i64) {
         self.buffers.begin(step_id);
     }

@@ -1,5 +1,5 @@
-//! The connections of a port that strangers reach. Their number is bounded: one more closes an old
-//! one, so that peers that connect and say nothing do not keep others out.
+//! The connections of a port that anyone may reach. Their number is bounded: one more closes an old
+//! one, so that silent peers do not keep others out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 /// The connections of a port. Dropping it closes all of them.
 pub struct ConnectionCrowd {
     most: usize,
-    /// In the order in which they came.
+    /// In order of arrival.
     members: VecDeque<Member>,
     tasks: JoinSet<()>,
 }
@@ -24,7 +24,7 @@ struct Member {
 pub struct FirstRequest(Arc<AtomicBool>);
 
 impl FirstRequest {
-    /// A request has come.
+    /// Notes that a request has arrived.
     pub fn came(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -24,8 +24,8 @@ type Bucket = [i64; 8];
 const SHARE: usize = 4;
 
 impl RecentIds {
-    /// Remembers about the last `capacity` ids: at most one in twenty ids that old is forgotten,
-    /// of those a quarter as old one in 100,000.
+    /// Remembers about the last `capacity` ids. At most one in twenty of the oldest of these is
+    /// forgotten, and one in 100,000 of those a quarter as old.
     pub fn new(capacity: usize) -> RecentIds {
         let count = capacity.div_ceil(SHARE).next_power_of_two();
         let buckets = Mutex::new(vec![[0; _]; count].into());

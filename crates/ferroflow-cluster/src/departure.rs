@@ -1,4 +1,4 @@
-//! Detects that the workers of a job are done: each has started, and none answers any more.
+//! Detects that the workers of a job are done: each has started, and none answers now.
 
 use crate::error::from_status;
 use crate::net::{NetworkConnector, SecureNetwork, SystemNetwork, TaskNetwork};

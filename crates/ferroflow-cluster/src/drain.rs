@@ -1,11 +1,11 @@
-//! Draining: a task that shuts down finishes the calls under way and refuses new ones.
+//! Draining: a task that shuts down finishes its running calls and refuses new ones.
 
 use ferroflow_core::{Error, Result, err};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Counts the calls under way.
+/// Counts the running calls.
 #[derive(Default)]
 pub(crate) struct Drain {
     /// The number of calls, and [`CLOSED`].
@@ -22,7 +22,7 @@ impl Drain {
         self.state.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Admits a call, which is under way until the guard is dropped.
+    /// Admits a call, which runs until the guard is dropped.
     pub fn enter(&self) -> Result<Inside<'_>> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
         let inside = Inside(self);
@@ -39,8 +39,8 @@ impl Drain {
         }
     }
 
-    /// Refuses new calls and waits for those under way, up to `limit`. The caller ends the ones
-    /// that take longer.
+    /// Refuses new calls and waits up to `limit` for the running ones. The caller ends those that
+    /// take longer.
     pub async fn close(&self, limit: Duration) {
         self.state.fetch_or(CLOSED, Ordering::AcqRel);
         self.closing.notify_waiters();
@@ -53,7 +53,7 @@ impl Drain {
     }
 }
 
-/// A call under way.
+/// A running call.
 pub(crate) struct Inside<'a>(&'a Drain);
 
 impl Drop for Inside<'_> {

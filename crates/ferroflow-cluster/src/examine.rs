@@ -1,5 +1,4 @@
-//! What a task says about itself when `ferroflow doctor` asks: its version, its clock and its
-//! limits.
+//! Reports the version, the clock and the limits of a task to `ferroflow doctor`.
 
 use crate::error::from_status;
 use crate::listen::descriptors;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The method of a task that answers.
+/// The method that answers.
 pub const EXAMINE: &str = "/ferroflow.Task/Examine";
 
 /// Longest request that is answered with as many bytes.
@@ -23,14 +22,14 @@ const MOST_PADDING: usize = 64 << 10;
 /// The answer of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskReport {
-    /// The version of its program. `None` for a task that is not one of Ferroflow, such as a server
-    /// of TensorFlow, or too old to say.
+    /// The version of its program. `None` for a server of TensorFlow, and for an old version of
+    /// Ferroflow, which does not report it.
     pub version: Option<String>,
-    /// Seconds by which its clock is ahead of the caller's, as far as the round trip tells.
+    /// Seconds by which its clock is ahead of the caller's, with an error of half the round trip.
     pub clock_ahead: f64,
     /// The time of the round trip.
     pub round_trip: Duration,
-    /// How many descriptors it may have.
+    /// The number of descriptors that it may have.
     pub descriptors: Option<u64>,
 }
 
@@ -51,7 +50,7 @@ pub(crate) fn answer(request: usize) -> Chunks {
 }
 
 /// Asks the task at `address` of a cluster. `padding` bytes travel in both directions, so that a
-/// path that loses long packets shows.
+/// path that loses long packets is noticed.
 pub async fn examine(
     cluster: &ClusterSpec,
     address: &str,

@@ -1,5 +1,5 @@
-//! Parsers of bytes from clients and other tasks, for the fuzz targets. An input may be an error.
-//! It must not panic, hang, or take memory that it does not hold itself.
+//! Parsers of bytes from clients and other tasks, for the fuzz targets. A parser may return an
+//! error. It must not panic or hang, and its memory must be proportional to the input.
 
 use crate::link;
 use crate::messages::*;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A connection that does not end after its last byte hangs.
+/// The timeout of a connection, after its last byte.
 const HANG: Duration = Duration::from_secs(10);
 
 fn block_on(work: impl Future<Output = ()>) {

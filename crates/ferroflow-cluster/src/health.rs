@@ -1,6 +1,6 @@
 //! Answers probes on a port of its own, without TLS: whether this task is alive and ready.
 //! Kubernetes asks by HTTP (`/healthz`, `/readyz`) or by gRPC (`grpc.health.v1.Health`); its probes
-//! have no certificate. The port tells nothing else.
+//! have no certificate. The port reports nothing else.
 
 use crate::crowd::ConnectionCrowd;
 use bytes::Bytes;
@@ -38,7 +38,7 @@ impl Readiness {
         Readiness(Arc::new(AtomicBool::new(true)))
     }
 
-    /// The task is about to stop.
+    /// Notes that the task is about to stop.
     pub(crate) fn end(&self) {
         self.0.store(false, Ordering::Release);
     }
@@ -59,7 +59,7 @@ pub(crate) async fn serve(listener: TcpListener, readiness: Readiness) {
     let mut probes = ConnectionCrowd::new(MOST);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor is free: give others time to close one.
+            // No descriptor is free: wait until another connection closes one.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Quotas without any use are forgotten when there are more than this.
 const REMEMBERED: usize = 1024;
 
-/// What each identity has in use.
+/// The use of each identity.
 pub(crate) struct IdentityQuotas {
     limit: Limit,
     by_identity: Mutex<HashMap<Arc<PeerIdentity>, Arc<Quota>>>,

@@ -44,7 +44,7 @@ pub enum DataPath {
     Auto,
     /// Links over TCP, also on one host.
     Tcp,
-    /// Links over TCP whose large values go over UCX: InfiniBand and RoCE where they are.
+    /// Links over TCP whose large values go over UCX, which uses InfiniBand and RoCE.
     Ucx,
     /// No links: gRPC, as with TensorFlow tasks.
     Grpc,
@@ -75,9 +75,9 @@ pub(crate) struct Identity {
     pub incarnations: Vec<u64>,
     pub tickets: LinkTickets,
     pub path: DataPath,
-    /// The name under which tasks on the same host find it; empty if they cannot.
+    /// The name of its socket for tasks on the same host; empty if it has none.
     pub local_name: String,
-    /// Where large values come in over UCX.
+    /// The port for large values over UCX.
     pub ucx: Option<UcxPort>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct LinkSource {
 /// Handles values and calls that arrive over links. It is called on the tokio tasks that read the
 /// connections, so it must not block.
 pub(crate) trait Receiver: Send + Sync + 'static {
-    /// Fails unless `from` is a task that may have its incarnations.
+    /// Fails unless `from` is a task that may have the incarnations that it names.
     fn admit(&self, from: &LinkSource) -> Result<()>;
 
     /// From now on `from` pushes values to this task. An error if it may not, as with `admit`.

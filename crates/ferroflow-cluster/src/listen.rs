@@ -1,5 +1,5 @@
-//! Listeners that find out who connects. That of a task serves gRPC and links: the first byte tells
-//! the protocols apart.
+//! Listeners that authenticate their peers. The listener of a task serves gRPC and links: the first
+//! byte tells the protocols apart.
 
 use crate::link::{self, GreetedLink, Identity, MAGIC, Receiver};
 use crate::net::{self, NetListener, NetStream, Rewound};
@@ -17,16 +17,16 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A connection that has not said who it is and what it wants is closed after this.
+/// The timeout of the handshake and the first byte.
 const GREETING: Duration = Duration::from_secs(20);
-/// The connections that may be greeting at a time. One more closes the oldest of the host that has
-/// the most: a peer of the job needs milliseconds, so those that stay are silent, and a host that
-/// opens one after the other closes its own.
+/// The most connections in their handshake at a time. One more closes the oldest of the host that
+/// has the most. A peer of the job needs milliseconds, so the old ones are silent, and a host that
+/// opens many closes its own.
 const MOST_GREETING: usize = 512;
 /// The number of connections in the queue.
 const BACKLOG: usize = 128;
 
-/// The target of log lines that say who connects and opens sessions.
+/// The target of log lines about connections and sessions.
 pub(crate) const AUDIT: &str = "audit";
 
 /// The gRPC connections among the accepted ones.
@@ -49,7 +49,7 @@ impl IncomingConnections for Handed {
     }
 }
 
-/// A connection whose peer is known.
+/// A connection with an authenticated peer.
 struct Greeted {
     caller: Caller,
     protocol: Protocol,
@@ -119,7 +119,7 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Connections that are greeting, and their hosts, the oldest first.
+/// Connections in their handshake, and their hosts, the oldest first.
 #[derive(Default)]
 struct SilentPeers(VecDeque<(String, AbortHandle)>);
 
@@ -160,7 +160,7 @@ impl TrustedListener {
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
             let serve = move |greeted| hand_over(greeted, to.clone());
-            // Its owner counts what it serves.
+            // The owner of the listener counts its connections.
             let metrics = TaskMetrics::new("service", 0);
             greet_all(&mut listener, trust, metrics, serve).await;
         });
@@ -186,13 +186,13 @@ async fn hand_over(greeted: Greeted, to: mpsc::Sender<(BoxIo, Caller)>) {
     let _ = to.send((stream.boxed(), greeted.caller)).await;
 }
 
-/// How many descriptors the process may have.
+/// The number of descriptors that the process may have.
 pub(crate) fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// Finds out who connects and which protocol it speaks. `None` if it is not let in.
+/// Authenticates a peer and finds out its protocol. `None` if the peer is refused.
 async fn greet(
     stream: NetStream,
     address: String,
@@ -207,7 +207,7 @@ async fn greet(
         let caller = Caller { address, identity: Arc::new(identity), open };
         let protocol = match first == MAGIC[0] {
             false => Protocol::Grpc(stream),
-            // Part of the handshake: a peer that sends half of it holds a place among the silent.
+            // Part of the handshake: a peer that sends half of a greeting still counts as silent.
             true => {
                 let greeted = GreetedLink::greet(stream).await;
                 Protocol::Link(Box::new(greeted.map_err(|e| io::Error::other(e.to_string()))?))
@@ -232,7 +232,8 @@ async fn greet(
             Some(greeted)
         }
         Ok(Err(error)) => {
-            // A peer that closes the connection at once, such as a port scan, is not worth a line.
+            // A peer that closes the connection at once, such as a port scan, gets no line in the
+            // log.
             if error.kind() != io::ErrorKind::UnexpectedEof {
                 metrics.refused_connection();
                 tracing::warn!(target: AUDIT, peer, "refused a connection: {error}");

@@ -1,5 +1,5 @@
-//! Tells a slow task from one that hangs or is cut off: while a call to it is under way, the caller
-//! probes it.
+//! Tells a slow task from one that hangs or is cut off: a caller probes the task while it waits for
+//! a call.
 
 use crate::rpc::{CallOptions, Channel, RpcStatus};
 use bytes::Bytes;
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 pub(crate) const INTERVAL: Duration = Duration::from_millis(900);
 const TIMEOUT: Duration = Duration::from_millis(2000);
 
-/// Every task answers this at once, TensorFlow's too, whatever else it is doing.
+/// Every task answers this at once, also a busy one and TensorFlow's.
 const GET_STATUS: &str = "/tensorflow.WorkerService/GetStatus";
 
 /// The probes of one task, shared by all calls to it.
 #[derive(Default)]
 pub(crate) struct Liveness {
-    /// The last probe. Locked while one is under way.
+    /// The last probe. Locked during a probe.
     last: tokio::sync::Mutex<Option<Probe>>,
 }
 
@@ -73,7 +73,7 @@ impl Liveness {
         let mut last = self.last.lock().await;
         if let Some(last) = &*last {
             let is_recent = last.answer.is_ok() && last.ended.elapsed() < INTERVAL;
-            // A failure is shared too: else the waiting calls would fail one after the other.
+            // A failure is shared too. Otherwise the waiting calls would fail one after the other.
             if is_recent || last.asked >= since {
                 return last.answer.clone();
             }

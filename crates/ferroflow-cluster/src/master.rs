@@ -77,12 +77,12 @@ pub(crate) struct Master {
     metrics: Arc<TaskMetrics>,
 }
 
-/// How a master behaves.
+/// Options of a master.
 #[derive(Clone, Debug)]
 pub(crate) struct MasterOptions {
     /// How long opening a session waits for its tasks.
     pub session_timeout: Duration,
-    /// What clients may use.
+    /// The limits of clients.
     pub limits: Limits,
     /// How nodes are placed in sessions that ask for nothing else.
     pub placement: Placement,
@@ -128,7 +128,7 @@ impl Master {
             .map(|f| format!(" device_filters: {f:?}"))
             .collect();
         let (handle, session) = MasterSession::open(self, request, caller).await?;
-        // The whole handle would let a reader of the log use the session.
+        // Log only a part of the handle: with all of it, a reader of the log could use the session.
         let shown: String = handle.chars().take(8).collect();
         tracing::info!("Start master session {shown} with config:{}", filters.concat());
         let number = session.open.number;
@@ -180,8 +180,8 @@ impl Master {
         caller: &Arc<PeerIdentity>,
     ) -> Result<ShareBlocksResponse> {
         let session = self.opened(&request.session_handle, caller)?;
-        // Each takes descriptors, and threads while memory is handed over. The others use the
-        // connection.
+        // Each of them takes descriptors, and threads while memory is handed over. Other sessions
+        // use the connection.
         let place = self.blocks_places.clone().try_acquire_owned();
         let (Ok(place), None) = (place, session.blocks()) else {
             return Ok(ShareBlocksResponse::default());
@@ -374,7 +374,7 @@ impl Master {
         caller: &Arc<PeerIdentity>,
     ) -> Result<()> {
         let peers = self.peers(&self.own, filters)?;
-        // Before any other task: this one knows the client best.
+        // Check on this task first: it knows the client's identity itself.
         peers[0].clean_up_all(containers, caller).await?;
         let owners = self.worker.owners();
         let sessions: Vec<Arc<MasterSession>> = self
@@ -481,7 +481,7 @@ impl Master {
     }
 }
 
-/// What a step has recorded, as a message.
+/// The recorded times and graphs of a step, as a message.
 async fn with_metadata(output: RunOutput) -> Result<(RunOutput, RunMetadata)> {
     let RunOutput { stats, partition_graphs, costs, .. } = &output;
     let is_quick = stats.is_none() && partition_graphs.is_empty() && costs.is_none();
@@ -492,7 +492,7 @@ async fn with_metadata(output: RunOutput) -> Result<(RunOutput, RunMetadata)> {
     off_network(is_quick, encode).await
 }
 
-/// How a step of a session ended, for metrics. A failure is logged.
+/// Counts the end of a step of a session in the metrics, and logs a failure.
 fn end_of(output: &Result<RunOutput>, session: u64) -> StepEnd {
     match output {
         Ok(_) => StepEnd::Ok,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct CreateSessionRequest {
     pub graph: GraphMessage,
     pub config: SessionConfig,
-    /// What the configuration says about steps.
+    /// The options of steps, from the configuration.
     pub options: SessionOptions,
     /// The address by which the client knows the master.
     pub target: String,
@@ -39,7 +39,7 @@ pub(crate) struct ShareBlocksRequest {
 pub(crate) struct ShareBlocksResponse {
     /// Whether the server has mapped the memory.
     pub takes_blocks: bool,
-    /// Its own, for fetches.
+    /// The server's own memory, for fetches.
     pub blocks: Option<BlockMemory>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct GetStatusResponse {
     pub link: Option<LinkOffer>,
 }
 
-/// How a task is reached without gRPC.
+/// How other tasks open links to a task.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkOffer {
     /// The version of the link protocol.
@@ -156,11 +156,11 @@ pub(crate) struct CreateWorkerSessionRequest {
     pub session_handle: String,
     /// The cluster that the client describes, if it describes one.
     pub described: Option<DescribedCluster>,
-    /// What the task is called in the session's cluster.
+    /// The name of the task in the session's cluster.
     pub job: String,
     pub task_index: i32,
     pub isolate_state: bool,
-    /// Which master opens it: its task, and the incarnation of its first device.
+    /// The master that opens it: its task, and the incarnation of its first device.
     pub master_task: String,
     pub master_incarnation: i64,
 }
@@ -195,7 +195,7 @@ pub(crate) struct DeregisterGraphRequest {
     pub graph_handle: String,
 }
 
-/// Says that a step is over.
+/// Reports that a step is over.
 pub(crate) struct CleanupGraphRequest {
     pub step_id: i64,
 }
@@ -209,7 +209,7 @@ pub(crate) struct CleanupAllRequest {
 pub(crate) struct RecvTensorRequest {
     pub step_id: i64,
     pub rendezvous_key: String,
-    /// Not 0, so that a request that arrives twice is noticed.
+    /// Not 0, so that a retry is recognized.
     pub request_id: i64,
 }
 

@@ -7,12 +7,12 @@ use ferroflow_graph::wire::metadata::TaskRecord;
 use ferroflow_graph::wire::step::ExecOptions;
 use std::sync::Arc;
 
-/// A part to run, and what its master wants of it.
+/// A part to run, and the results that its master requests.
 pub(crate) struct PartRequest<'h> {
     pub part: LinkPart<'h>,
     /// Keys of the values that the part sends to its master.
     pub fetches: Arc<[RendezvousKey]>,
-    /// What to record.
+    /// The times and graphs to record.
     pub exec: ExecOptions,
     /// Present when several calls feed and fetch one run.
     pub partial: Option<PartialCall>,
@@ -32,20 +32,20 @@ impl<'h> PartRequest<'h> {
         PartRequest { part, fetches, exec, partial: None }
     }
 
-    /// Whether a link can carry the request: it asks for nothing but the run.
+    /// Whether a link can carry the request, which must not ask for fetches or records.
     pub fn is_plain(&self) -> bool {
         self.fetches.is_empty() && self.exec == ExecOptions::default() && self.partial.is_none()
     }
 }
 
-/// What a part gives its master.
+/// The results of a part.
 #[derive(Default)]
 pub(crate) struct PartOutput {
     /// The fetched values, in the order of their keys.
     pub tensors: Vec<Tensor>,
-    /// What was asked to be recorded.
+    /// The recorded times and graphs.
     pub record: Option<Box<TaskRecord>>,
 }
 
-/// Called once, with how a part ended.
+/// Called once, with the outcome of a part.
 pub(crate) type PartDone = Box<dyn FnOnce(Result<PartOutput>, &InlineScope) + Send>;

@@ -14,7 +14,7 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 enum Stage {
     /// Polled by the calling thread.
     Beginning,
-    /// The same, and woken already.
+    /// Polled by the calling thread, and already woken.
     Woken,
     Waiting(Work),
     /// Spawned, or done.
@@ -37,8 +37,8 @@ pub(crate) fn poll_inline(io: &Handle, work: impl Future<Output = ()> + Send + '
     }
     let mut stage = inline.stage.lock();
     match *stage {
-        // Polling again here might not help: a future whose cooperative budget is used up is only
-        // ready in its task's next turn.
+        // Polling again here might not help: a future that has used up tokio's cooperative budget
+        // is only ready at its task's next poll.
         Stage::Woken => {
             *stage = Stage::Gone;
             io.spawn(work);
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// A task may take only so many ready values in one turn, and waits for its next one then.
+    /// Tokio lets a task take a limited number of ready values in one poll.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_future_without_budget_continues_in_the_next_turn() {
         const MORE_THAN_A_TURN: usize = 1000;

@@ -1,4 +1,5 @@
-//! Carries connections without TLS to a server with TLS, for TensorFlow clients, which have none.
+//! Forwards connections without TLS to a server with TLS, for TensorFlow clients, which have no
+//! TLS.
 
 use crate::net::{NetStream, TlsConnector, accept};
 use crate::rpc::{Connector, tune};
@@ -11,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// The connections that are carried at a time. Further ones wait.
+/// The most connections at a time. Further ones wait.
 const MOST_CONNECTIONS: usize = 1024;
 /// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,12 +45,12 @@ impl TlsProxy {
         Ok(TlsProxy { listener, address, to: to.into(), credentials, trust })
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Carries connections until `shutdown` completes.
+    /// Forwards connections until `shutdown` completes.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let TlsProxy { listener, to, credentials, trust, .. } = self;
         let trust = Arc::new(trust);
@@ -99,7 +100,8 @@ async fn carry(
     let far = tokio::time::timeout(CONNECT_TIMEOUT, connector.connect(to)).await;
     let mut far = far.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let mut near = stream.boxed();
-    // Either end may go away at any time. The other one sees that its connection is closed.
+    // Ignore the error: either end may go away at any time, and the other sees its connection
+    // close.
     let ended = tokio::io::copy_bidirectional_with_sizes(&mut near, &mut far, 64 << 10, 64 << 10);
     if let Err(e) = ended.await {
         tracing::debug!("connection to {to} ended: {e}");

@@ -44,7 +44,7 @@ pub struct ServerOptions {
     pub session_timeout: Duration,
     /// The transport of values between Ferroflow tasks.
     pub data_path: DataPath,
-    /// What clients may use.
+    /// The limits of clients.
     pub limits: Limits,
     /// The peers that are let in, and the credentials of this task.
     pub trust: Trust,
@@ -52,7 +52,7 @@ pub struct ServerOptions {
     pub health: Option<SocketAddr>,
     /// How nodes are placed in sessions of this task that ask for nothing else.
     pub placement: Placement,
-    /// Counts what the task does.
+    /// The metrics of the task.
     pub metrics: Arc<TaskMetrics>,
 }
 
@@ -285,7 +285,7 @@ impl Server {
     }
 }
 
-/// What metrics show of the server at present.
+/// The gauges of the server.
 fn sample(service: &TaskService, gpus: &[Arc<dyn Gpu>]) -> ServerSample {
     let gpu = |(i, gpu): (usize, &Arc<dyn Gpu>)| {
         let memory = gpu.memory();

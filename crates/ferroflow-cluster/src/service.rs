@@ -27,10 +27,10 @@ use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::Task;
 use std::sync::Arc;
 
-/// The metadata in which a master says for which client it calls.
+/// The metadata in which a master names the client for which it calls.
 pub(crate) const CLIENT: &str = "ferroflow-client";
 
-/// What the leader of collectives refuses to clients.
+/// The action that the leader of collectives refuses to clients.
 const FORM_GROUPS: &str = "take part in collectives";
 
 /// MasterService and WorkerService of one task.
@@ -284,7 +284,7 @@ async fn decode_tensors<M: Send + 'static>(
     wire::decode_tensors(body, path, read).await.map_err(status)
 }
 
-/// About the bytes that take time to encode for each element that is not plain.
+/// Approximate bytes, as a measure of encoding time, of an element that is not plain.
 const ELEMENT: usize = 64;
 
 /// Whether a network thread may encode these tensors itself. Plain ones are not copied.

@@ -1,4 +1,4 @@
-//! The end of a server's process after a signal, whatever its threads do.
+//! Ends a server's process after a signal, even if its threads are stuck.
 
 use ferroflow_core::{Result, err};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,7 +19,7 @@ impl FirstSignal {
     /// Completes once the signal has come.
     pub async fn received(self) {
         if self.0.await.is_err() {
-            // The listening thread is gone: no signal is noticed any more.
+            // The listening thread is gone, so no signal will arrive.
             std::future::pending().await
         }
     }

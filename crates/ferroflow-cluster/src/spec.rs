@@ -132,8 +132,8 @@ impl ClusterSpec {
     }
 }
 
-/// Fails unless a peer may say that it is `task`, such as `/job:ps/replica:0/task:0`, which others
-/// reach at `address`.
+/// Fails unless a peer may be `task`, such as `/job:ps/replica:0/task:0`, which others reach at
+/// `address`.
 pub(crate) fn ensure_role(peer: &PeerIdentity, task: &str, address: Option<&str>) -> Result<()> {
     let role = DeviceName::parse(task)
         .ok()

@@ -15,12 +15,12 @@ pub struct TfConfig {
     pub job: String,
     /// The index of this task in its job.
     pub task: u32,
-    /// How tasks are reached, if it says so: `grpc`, or `grpcs` with credentials.
+    /// The protocol of the tasks, if given: `grpc`, or `grpcs` with credentials.
     pub rpc_layer: Option<String>,
     /// The server whose master runs the sessions of this task, if it is not its own: an address, or
     /// a target such as `grpc://host:port`.
     pub session_master: Option<String>,
-    /// The folder of checkpoints and events, if it says so.
+    /// The folder of checkpoints and events, if given.
     pub model_dir: Option<String>,
 }
 

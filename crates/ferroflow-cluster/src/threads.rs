@@ -5,8 +5,8 @@ use crate::watchdog;
 use ferroflow_core::{Result, err};
 use tokio::runtime::{Builder, Runtime};
 
-/// Does `work` here if it `is_quick`, or else on a thread that may take its time: a network thread
-/// serves all clients.
+/// Does `work` here if it `is_quick`, else on a thread that may block: a network thread serves all
+/// clients.
 pub async fn off_network<T: Send + 'static>(
     is_quick: bool,
     work: impl FnOnce() -> Result<T> + Send + 'static,

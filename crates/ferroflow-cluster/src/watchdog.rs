@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const STUCK: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What a network thread notes of itself.
+/// The state of a network thread.
 struct ThreadBeat {
     id: i32,
     is_parked: AtomicBool,
@@ -75,11 +75,11 @@ pub(crate) fn moves() {
 }
 
 fn with_beat(note: impl FnOnce(&ThreadBeat)) {
-    // Gone at the end of a thread.
+    // Not available while a thread exits.
     let _ = BEAT.try_with(|beat| beat.get().map(|beat| note(beat)));
 }
 
-/// What the watchdog knows of a thread.
+/// A thread, as the watchdog last saw it.
 struct Watched {
     beat: Arc<ThreadBeat>,
     beats: u64,
@@ -133,7 +133,7 @@ fn watch() {
     }
 }
 
-/// What a thread does, as the kernel tells: the system call that it is in, or that it runs.
+/// The activity of a thread, from the kernel: its system call, or that it runs.
 fn place_of(id: i32) -> String {
     let read = |file: &str| {
         let text = std::fs::read_to_string(format!("/proc/self/task/{id}/{file}"));

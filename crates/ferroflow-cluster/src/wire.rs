@@ -39,7 +39,7 @@ pub(crate) trait Decode: Sized {
     fn decode(body: Chunks) -> Result<Self>;
 }
 
-/// An answer that says nothing but that the call succeeded.
+/// The empty answer of a call that succeeded.
 impl Encode for () {
     fn encode(self) -> Bytes {
         Bytes::new()

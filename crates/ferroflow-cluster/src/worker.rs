@@ -49,7 +49,7 @@ use step::{WorkerStep, WorkerSteps};
 use tokio::runtime::Handle;
 use transport::Native;
 
-/// How many request ids are remembered.
+/// The number of request ids that are remembered.
 const RECENT: usize = 100_000;
 
 /// The worker.
@@ -94,7 +94,7 @@ impl Worker {
         worker
     }
 
-    /// Decides which caller may change what on this task.
+    /// The owners of sessions and containers, which decide what a caller may change.
     pub fn owners(&self) -> &Owners {
         &self.sessions.owners
     }
@@ -115,8 +115,8 @@ impl Worker {
         measured.map_err(|e| err!(Internal, "measuring the devices failed: {e}"))
     }
 
-    /// Opens a session; `state` is where this task's own master keeps it. A master `says` for which
-    /// client it is.
+    /// Opens a session; `state` is where this task's own master keeps it. A master names in `says`
+    /// the client for which it calls.
     pub fn create_session(
         &self,
         request: CreateWorkerSessionRequest,
@@ -238,12 +238,12 @@ impl Worker {
         }
     }
 
-    /// The master of a step is gone.
+    /// Abandons a step whose master is gone.
     fn abandon(&self, step_id: i64, caller: &Arc<PeerIdentity>) {
         self.steps.abandon_by_id(step_id, |session| self.owners().may(&session.owner, caller));
     }
 
-    /// Fails unless `caller` may be a task. `what` only tasks may do.
+    /// Fails unless `caller` may be a task. `what` names the action, which only tasks may do.
     pub fn ensure_task(&self, caller: &PeerIdentity, what: &str) -> Result<()> {
         ensure!(
             self.sessions.may_be_task(caller),

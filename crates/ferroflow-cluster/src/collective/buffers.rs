@@ -30,8 +30,8 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// A step starts. Its number may have been used before: by an attempt that failed on this task
-    /// but not at the leader, which assigns the numbers.
+    /// Notes that a step starts. Its number may have been used before, if an attempt failed on this
+    /// task and not at the leader, which assigns the numbers.
     pub fn begin(&self, step_id: i64) {
         self.over.remove(step_id);
     }

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 /// The limit for groups, broadcasts and graphs.
 const MOST: usize = 1 << 16;
 
-/// The members of a complete group and their ranks, if clients chose any; or why it cannot be
-/// completed.
+/// The members of a complete group, and their ranks if clients chose any; or the error of the
+/// group.
 type Members = Option<Result<(Vec<DeviceMessage>, Vec<i32>), Error>>;
 
 struct Joined {
@@ -34,7 +34,7 @@ struct FormingGroup {
 
 struct Broadcast {
     source: watch::Sender<Option<i32>>,
-    /// How many members have asked.
+    /// The number of members that have asked.
     asked: i32,
 }
 

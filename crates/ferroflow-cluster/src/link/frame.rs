@@ -37,7 +37,7 @@ pub(super) enum FrameKind {
     Ran = 6,
     /// Cancels the run.
     Cancel = 7,
-    /// A step is over.
+    /// Reports that a step is over.
     CleanUp = 8,
 }
 
@@ -194,7 +194,7 @@ impl LinkFrame {
         LinkFrame::new(head, tensor.shape().dims(), key, place.freeze())
     }
 
-    /// Asks to run `part`.
+    /// Requests a run of `part`.
     pub fn run(call: i64, part: &LinkPart<'_>) -> LinkFrame {
         let LinkPart { step_id, session, graph } = part;
         let name = (session.len() + graph.len()) as u32;

@@ -41,7 +41,7 @@ pub(super) struct LinkHello {
     pub incarnations: Vec<u64>,
     /// Shared memory that it offers for large values.
     pub blocks: Option<BlockMemory>,
-    /// How it sends large values over UCX, if the accepting task takes them so.
+    /// The stream over UCX that it offers for large values.
     pub ucx: Option<UcxOffer>,
 }
 

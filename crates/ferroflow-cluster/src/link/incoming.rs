@@ -146,7 +146,7 @@ fn accept_ucx(offer: &UcxOffer, port: &UcxPort) -> Option<(NetStream, Vec<u8>)> 
     Some((NetStream::Other(Box::new(UcxStream(pipe))), port.address().to_vec()))
 }
 
-/// Checks the ticket of a caller and returns the task that it is.
+/// Checks the ticket of a caller and returns its task.
 fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<LinkSource> {
     let holder = own.tickets.holder(&hello.token).filter(|_| own.path != DataPath::Grpc);
     let Some(holder) = holder else {
@@ -175,7 +175,7 @@ fn admit(hello: &LinkHello, own: &Identity, caller: &Caller) -> Result<LinkSourc
 /// another user's memory, for example, is not mapped.
 async fn map_blocks(hello: &LinkHello, own: &Identity, is_local: bool) -> Option<Arc<BlockReader>> {
     let memory = hello.blocks.clone().filter(|_| is_local && own.path == DataPath::Auto)?;
-    // The caller may never hand it over.
+    // The caller may never hand the descriptor over.
     let opened = tokio::task::spawn_blocking(move || BlockReader::open(&memory)).await;
     let opened = opened.unwrap_or_else(|e| Err(err!(Internal, "mapping memory failed: {e}")));
     opened.inspect_err(|e| tracing::debug!(task = hello.task, "{e}")).ok()
@@ -194,7 +194,7 @@ struct IncomingLink {
 const MOST_NAMES: usize = 16;
 
 impl IncomingLink {
-    /// Reads large values, each when there is room for it.
+    /// Reads large values, each as soon as there is room for it.
     async fn take_values(&mut self) -> Result<()> {
         while let Some(head) = self.reader.head().await? {
             if let Some(room) = self.receiver.room(head.id) {
@@ -316,8 +316,8 @@ impl IncomingLink {
         Ok(())
     }
 
-    /// Checks that the key belongs to one of the sender's own devices, by incarnation and name. A
-    /// task says itself what incarnations it has.
+    /// Checks that the key belongs to one of the sender's own devices, by incarnation and name. The
+    /// task has reported its own incarnations.
     fn check_source(&mut self, key: &str) -> Result<()> {
         let task = task_of(source_of(key));
         let is_known = task == self.source.task || self.names.iter().any(|name| name == task);

@@ -35,7 +35,7 @@ const BLOCKS: usize = 1 << 30;
 const MOST_SLOTS: usize = 4096;
 /// How long frames that are not urgent wait to be batched with others.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
-/// After this many rounds with nothing to flush the flusher ends.
+/// The flusher ends after this many rounds without frames.
 const IDLE_ROUNDS: u32 = 100;
 
 /// Links to other tasks.
@@ -55,7 +55,7 @@ pub(crate) struct LinkSlot {
     link: Mutex<Option<Arc<Link>>>,
     /// Locked while the link is opened. Holds the time of the next attempt.
     not_before: tokio::sync::Mutex<Option<Instant>>,
-    /// No greeting came back over UCX: the next link does without it.
+    /// No greeting came back over UCX, so the next link does not use it.
     lacks_ucx: AtomicBool,
 }
 

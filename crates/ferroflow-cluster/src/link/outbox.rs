@@ -31,7 +31,7 @@ struct State {
     is_direct: bool,
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
-    /// Frames that can wait: they are sent with the next one that cannot.
+    /// Frames that can wait: they are sent with the next urgent frame.
     later: BytesMut,
     writer: Option<Waker>,
     is_closed: bool,
@@ -62,7 +62,7 @@ impl Outbox {
         if state.is_closed {
             return false;
         }
-        // Bytes that wait already are left to the writer, or to a thread whose scope has not ended.
+        // The writer, or a thread at the end of its scope, writes bytes that wait already.
         let was_idle = state.waiting.is_empty();
         state.push_later();
         state.push(frame.head);

@@ -21,7 +21,8 @@ const BLOCK_FROM: usize = 16 << 10;
 const BULK_FROM: usize = 256 << 10;
 /// The same if that connection is a stream over UCX.
 const UCX_FROM: usize = 16 << 10;
-/// If more bytes than this are queued, values are not pushed; the receiver must ask for them.
+/// Backpressure: with more queued bytes than this, values are not pushed, and the receiver must ask
+/// for them.
 const MOST_WAITING: usize = 256 << 20;
 
 /// An open link to another task.

@@ -189,7 +189,7 @@ impl Task {
     }
 }
 
-/// Has a part run and waits for its end. Dropping the future stops it.
+/// Runs a part and waits for its end. Dropping the future cancels it.
 async fn run(link: &Arc<Link>, part: &LinkPart<'_>) -> Result<Result<()>> {
     let (tell, told) = oneshot::channel();
     let _call =

@@ -1,5 +1,5 @@
-//! The right to open a link. A task gives a ticket to each identity that asks for its status; a
-//! link that shows the ticket belongs to that identity, also where the connection itself has none.
+//! Tickets authorize links. A task gives a ticket to each identity that asks for its status. A link
+//! that shows the ticket belongs to that identity, even if its connection has no certificate.
 
 use super::Token;
 use ferroflow_core::{HashMap, Result};

@@ -16,13 +16,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const FIRST_REPORT: Duration = Duration::from_secs(2);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What tasks are asked for.
+/// The request to tasks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Asked {
-    /// Accepts a task that has another name for itself. Else a task with another name is not the
-    /// one that was asked for.
+    /// Accepts a task that has another name for itself. Otherwise such a task is a wrong one.
     pub by_any_name: bool,
-    /// The tasks measure their devices first.
+    /// Whether the tasks measure their devices first.
     pub measures_devices: bool,
 }
 
@@ -76,7 +75,7 @@ fn gave_up(silent: &[(&Arc<Peer>, String)], waited: Duration) -> Error {
 /// The wait for one task.
 #[derive(Default)]
 struct Wait {
-    /// Why there is no answer yet; none once there is.
+    /// Why there is no answer yet; `None` once there is one.
     state: parking_lot::Mutex<State>,
 }
 
@@ -97,7 +96,7 @@ impl Wait {
         }
     }
 
-    /// Asks until there is an answer. Fails only if the answer is an error.
+    /// Asks again until there is an answer. Fails only if the answer is an error.
     async fn answer(&self, peer: &Peer, how: Asked) -> Result<Vec<Arc<DeviceInfo>>> {
         let Asked { by_any_name, measures_devices } = how;
         let mut pause = FIRST_PAUSE;

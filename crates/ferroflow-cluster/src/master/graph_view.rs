@@ -12,7 +12,7 @@ const MOST_INPUTS: usize = 16;
 /// Runs after which a step counts as repeated. Steps that initialize or restore run once.
 pub(super) const REPEATED: u32 = 3;
 
-/// How much a graph says about a job. A graph that says more replaces one that says less.
+/// How much a graph shows of a job. A later stage replaces an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GraphStage {
     /// A client has sent it.
@@ -37,7 +37,7 @@ pub(super) fn note_placement<'a>(
     note(metrics, parts, if is_repeated { GraphStage::Repeated } else { GraphStage::Placed });
 }
 
-/// Shows a graph if it says more than the one that is shown. Of two of a stage, the larger does.
+/// Shows a graph if it is of a later stage than the current one, or larger and of the same stage.
 fn note<'a>(
     metrics: &TaskMetrics,
     parts: impl Iterator<Item = (&'a str, &'a GraphDef)> + Clone,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// How long a step waits for other errors after one that cannot be the cause.
 const GRACE: Duration = Duration::from_millis(1500);
-/// In the error of a worker whose step was given up.
+/// The text in the error of a worker whose step was abandoned.
 const ABORTED: &str = "Cancelling rendezvous.";
 
 /// The most important error so far.
@@ -18,7 +18,7 @@ pub(super) struct StepOutcome {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// A consequence of an error that is not known yet.
+    /// The consequence of an error that has not arrived yet.
     Derived,
     /// The error of another task of the step, which will report it to the master itself.
     Relayed,

@@ -9,13 +9,13 @@ use ferroflow_runtime::{DistributedPartialRun, RunOutput, SessionDone};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A partial run under way.
+/// A running partial run.
 pub(super) struct MasterPartialRun {
     step: Arc<PartitionedStep>,
     step_id: i64,
     /// Dropped when the run is over.
     cleanup: Mutex<Option<RunCleanup>>,
-    /// Ends the call that is under way.
+    /// Ends the running call.
     cancel: CancelToken,
 }
 

@@ -61,7 +61,7 @@ pub(super) enum RunningPart {
 }
 
 impl RunningPart {
-    /// Gives the part up: its step has ended without it.
+    /// Abandons the part: its step has ended without it.
     pub fn stop(self) {
         match self {
             RunningPart::Here(cancel) => {
@@ -210,8 +210,8 @@ impl Peer {
         self.note(done);
     }
 
-    /// Starts a part on this task, with values for its feeds if that is the master's own task.
-    /// `done` hears how it ended, maybe before this returns.
+    /// Starts a part on this task. `values` has its feeds if this is the master's own task. Calls
+    /// `done` with the outcome, maybe before this returns.
     pub fn start<K: Borrow<RendezvousKey>>(
         self: &Arc<Self>,
         io: &Handle,
@@ -263,7 +263,7 @@ impl Peer {
         };
         let (call, abort) = abortable(async move { peer.run_graph(request).await });
         poll_inline(io, async move {
-            // A call that was stopped has nothing to report.
+            // A cancelled call has no outcome.
             if let Ok(ran) = call.await {
                 done(ran, &InlineScope::unknown());
             }
@@ -298,7 +298,7 @@ impl Peer {
         said_by(&self.task, self.address(), RUN_GRAPH, &status)
     }
 
-    /// Probes a task that was silent `since` then.
+    /// Probes a task that has been silent `since` this time.
     pub async fn is_alive(&self, since: Instant) -> Result<()> {
         match &self.way {
             Way::Here(_) => Ok(()),
@@ -358,7 +358,7 @@ impl Peer {
         }
     }
 
-    /// Waits for a call; fails when the task goes silent: it may hang, or be cut off.
+    /// Waits for a call. Fails when the task becomes silent: it may hang, or be cut off.
     async fn watched<T>(
         &self,
         channel: &Channel,
@@ -400,7 +400,7 @@ impl Peer {
         })
     }
 
-    /// Logs a cleanup that failed: the task is gone, and its state with it.
+    /// Logs a cleanup that failed. The task is gone, and so is its state.
     fn note(&self, done: Result<(), Error>) {
         if let Err(e) = done {
             tracing::debug!(task = self.task, "{e}");

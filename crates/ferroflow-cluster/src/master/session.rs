@@ -42,7 +42,7 @@ pub(crate) struct MasterSession {
     pub owner: Arc<PeerIdentity>,
     /// The task that orders its collectives.
     pub leader: String,
-    /// The tasks it was opened on; none if it runs on the master's own task alone.
+    /// The tasks on which it was opened; `None` if it runs on the master's own task alone.
     tasks: Option<Arc<Tasks>>,
     /// Of all tasks, the master's own first.
     pub devices: Vec<Arc<DeviceInfo>>,

@@ -27,7 +27,7 @@ impl SharedStep {
     }
 }
 
-/// Also when the caller goes away.
+/// Runs also when the caller drops the step.
 impl Drop for SharedStep {
     fn drop(&mut self) {
         let SharedStep { leader, graph_key, step_id, .. } = self;

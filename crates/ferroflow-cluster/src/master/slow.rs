@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// A step that is there in two checks is watched, so within the time after which a call is probed.
+/// A step that exists in two checks is watched. So it is probed as soon as a call would be.
 const CHECK_INTERVAL: Duration = liveness::INTERVAL.checked_div(2).expect("not by zero");
-/// Checks without a step under way, after which checking stops.
+/// Checking stops after this many checks without a running step.
 const IDLE_CHECKS: u32 = 20;
 
 pub(super) struct SlowSteps {
@@ -31,7 +31,7 @@ impl SlowSteps {
         Arc::new(SlowSteps { state: Mutex::default(), is_watched: AtomicBool::new(false), io })
     }
 
-    /// Adds a step that is under way.
+    /// Adds a running step.
     pub fn insert(self: &Arc<Self>, run: &Arc<StepRun>) {
         let seen = Seen { run: Arc::downgrade(run), checks: 0 };
         self.state.lock().insert(key_of(run), seen);
@@ -45,7 +45,8 @@ impl SlowSteps {
         self.state.lock().remove(&key_of(run));
     }
 
-    /// Watches the steps that were there at the last check; returns whether there are any steps.
+    /// Watches the steps that already existed at the last check. Returns whether there are any
+    /// steps.
     fn check(&self) -> bool {
         let mut steps = self.state.lock();
         let mut slow = Vec::new();
@@ -79,7 +80,7 @@ async fn keep_checking(steps: Weak<SlowSteps>) {
             continue;
         }
         steps.is_watched.store(false, Ordering::Release);
-        // A step that came after the last check has not started another checker.
+        // A step that was added after the last check has not started another checker.
         if steps.state.lock().is_empty() || steps.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }

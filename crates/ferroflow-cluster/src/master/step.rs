@@ -22,14 +22,14 @@ use std::sync::{Arc, LazyLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-/// The tasks of a session, and what its steps share.
+/// The tasks of a session, and state that its steps share.
 pub(super) struct Tasks {
     pub handle: String,
     pub config: SessionConfig,
     pub catalog: Arc<Catalog>,
-    /// The master's own first.
+    /// The master's own task first.
     pub peers: Vec<Arc<Peer>>,
-    /// Of all tasks; where feeds enter and fetches leave comes first.
+    /// The devices of all tasks. The first one is the place of feeds and fetches.
     pub devices: Vec<Arc<DeviceInfo>>,
     /// The session is closed, and its graphs with it: they need not be deregistered.
     pub is_closed: AtomicBool,
@@ -99,7 +99,7 @@ pub(super) struct PartitionedStep {
     runs: AtomicU32,
 }
 
-/// What one task runs.
+/// The part of one task.
 pub(super) struct StepPart {
     pub peer: Arc<Peer>,
     graph: Arc<GraphDef>,
@@ -207,7 +207,7 @@ pub(super) fn new_step_id() -> i64 {
     (KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)) >> 7) as i64
 }
 
-/// Tells the tasks of a run that it is over, when this is dropped.
+/// Notifies the tasks of a run that it is over, when this is dropped.
 pub(super) struct RunCleanup {
     pub step_id: i64,
     tasks: Arc<Tasks>,

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// What a step is run with.
+/// The inputs and options of a run.
 pub(super) struct StepRequest {
     pub step_id: i64,
     pub feeds: Feeds,
@@ -41,7 +41,7 @@ pub(super) enum Feeds {
 
 pub(super) struct StepRun {
     step: Arc<PartitionedStep>,
-    /// None when the run is over.
+    /// `None` when the run is over.
     state: Mutex<Option<RunState>>,
 }
 
@@ -50,7 +50,7 @@ struct RunState {
     on_cancel: Option<OnCancel>,
     /// Present while the parts are being registered.
     registering: Option<AbortHandle>,
-    /// Tells the tasks that the run is over. A partial run does that after its last call.
+    /// Notifies the tasks that the run is over. A partial run does that after its last call.
     cleanup: Option<RunCleanup>,
     /// As many as the step has.
     parts: Vec<PartState>,
@@ -59,7 +59,7 @@ struct RunState {
     outcome: StepOutcome,
     fetched: Vec<Tensor>,
     records: Vec<(usize, Box<TaskRecord>)>,
-    /// A part has failed, and the others have some time to report a better reason.
+    /// Whether a part has failed. The others have some time to report the cause.
     is_in_grace: bool,
 }
 
@@ -165,7 +165,7 @@ impl StepRun {
         }
     }
 
-    /// A part has ended, or its task does not answer any more.
+    /// Notes that a part has ended, or that its task does not answer.
     fn ended(self: &Arc<Self>, at: usize, result: Result<PartOutput>) {
         let part;
         let grace = {
@@ -229,8 +229,8 @@ impl StepRun {
         done(result.and_then(|()| output(fetched, records)));
     }
 
-    /// Asks the tasks of parts that have not ended for a sign of life, until the run is over. They
-    /// were silent `since` then.
+    /// Probes the tasks of parts that have not ended, until the run is over. They have been silent
+    /// `since` this time.
     pub fn watch(self: &Arc<Self>, mut since: Instant) {
         for (at, part) in self.step.parts.iter().enumerate().filter(|(_, p)| !p.peer.is_here()) {
             let (peer, run) = (part.peer.clone(), Arc::downgrade(self));

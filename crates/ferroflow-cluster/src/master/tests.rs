@@ -1,4 +1,4 @@
-//! Two tasks in one process: what the master leaves behind on the other one.
+//! Two tasks in one process: the state that the master leaves on the other one.
 
 use crate::worker::Worker;
 use crate::{ClusterSpec, ConnectOptions, RemoteSession, Server, ServerOptions};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// Far more than anything here takes.
+/// A timeout that only a hang reaches.
 const FOREVER: Duration = Duration::from_secs(60);
 
 /// A master, and the worker of another task.

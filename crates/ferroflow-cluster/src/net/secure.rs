@@ -23,7 +23,7 @@ const PROOF: u8 = b'T';
 pub struct TlsStream {
     tcp: TcpStream,
     session: TlsSession,
-    /// A byte that was read to look at it.
+    /// A byte that was read to recognize the protocol.
     first: Option<u8>,
 }
 
@@ -217,8 +217,8 @@ pub(crate) async fn accept(
     Ok((stream, identity))
 }
 
-/// The same for HTTP. Its clients are programs of others, such as Prometheus: they show a
-/// certificate, and cannot prove the job token.
+/// The same for HTTP. Clients such as Prometheus show a certificate, but cannot prove the job
+/// token.
 pub async fn accept_http(tcp: TcpStream, trust: &Trust) -> io::Result<(BoxIo, PeerIdentity)> {
     let (stream, identity) = identified(NetStream::Tcp(tcp), trust).await?;
     Ok((stream.boxed(), identity))
@@ -302,7 +302,7 @@ async fn check_token(stream: &mut TlsStream, credentials: &Credentials) -> io::R
     }
 }
 
-/// Tells proofs on these connections from those between ranks.
+/// Distinguishes proofs on these connections from proofs between ranks.
 const LABEL: &str = "task";
 
 /// Secures a connection that this process has opened.
@@ -346,7 +346,7 @@ fn refused(e: ferroflow_core::Error) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, e.message().to_string())
 }
 
-/// A network whose connections are secured as a task's trust says.
+/// A network whose connections are secured by a task's trust.
 pub(crate) struct SecureNetwork {
     inner: Arc<dyn TaskNetwork>,
     trust: Trust,

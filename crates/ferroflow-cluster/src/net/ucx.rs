@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The port of a task that uses UCX: as asked, or because the host has a device for it and the
-/// values may travel without encryption.
+/// The port of a task that uses UCX. A task uses UCX if an option requests it, or if the host has a
+/// device for it and values may travel without encryption.
 pub(crate) fn ucx_port(path: DataPath, trust: &Trust) -> Option<UcxPort> {
     let is_wanted = match path {
         DataPath::Ucx => true,

@@ -6,16 +6,16 @@ use http::HeaderMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// What a call takes besides its message and its metadata.
+/// The memory of a call besides its message and its metadata.
 const CALL: usize = 1 << 10;
-/// What an entry of the metadata takes besides its name and its value.
+/// The memory of an entry of the metadata besides its name and its value.
 const METADATA_ENTRY: usize = 128;
 
 /// The memory of all calls of a server.
 #[derive(Clone, Debug)]
 pub(super) struct ServerMemory {
     used: Arc<Quota>,
-    /// What a connection may use even if others use all the rest.
+    /// The share that a connection may always use.
     granted: usize,
     of_connection: Limit,
 }

@@ -109,7 +109,7 @@ pub(super) enum ReceiveError {
     Nothing,
 }
 
-/// Limits what is received.
+/// Limits received messages.
 pub(super) trait Receiving {
     /// Checks the length that the head of a message announces.
     fn announced(&mut self, length: usize) -> Result<(), RpcStatus>;

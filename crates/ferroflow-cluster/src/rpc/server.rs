@@ -30,7 +30,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A client that was not asked who it is.
+    /// A client that was not authenticated.
     pub fn unverified(address: String) -> Caller {
         Caller { address, identity: Arc::new(PeerIdentity::Unverified), open: None }
     }

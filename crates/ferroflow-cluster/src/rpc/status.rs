@@ -19,9 +19,9 @@ pub mod code {
     pub const INVALID_ARGUMENT: i32 = 3;
     /// The deadline passed.
     pub const DEADLINE_EXCEEDED: i32 = 4;
-    /// Something that was named does not exist.
+    /// The named object does not exist.
     pub const NOT_FOUND: i32 = 5;
-    /// Something exists already.
+    /// The object exists already.
     pub const ALREADY_EXISTS: i32 = 6;
     /// The caller may not do this.
     pub const PERMISSION_DENIED: i32 = 7;

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_micros(80);
 
 thread_local! {
     /// The peer that this thread has called last and not polled for yet. The runtime's park hook
-    /// takes no argument, so nothing else can tell it.
+    /// takes no argument, so this is a thread-local.
     static CALLED: RefCell<Option<Arc<Answers>>> = const { RefCell::new(None) };
 }
 
@@ -44,7 +44,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Says which socket answers come from.
+    /// Sets the socket from which answers come.
     pub fn come_from(&self, stream: &Weak<UnixStream>) {
         *self.from.lock() = stream.clone();
         self.spin.restore_credit();

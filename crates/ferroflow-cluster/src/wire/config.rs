@@ -1,4 +1,4 @@
-//! The session configuration: what a client's `ConfigProto` means to us.
+//! The session configuration, from a client's `ConfigProto`.
 
 use crate::client::ConnectOptions;
 use crate::messages::{ClusterDescription, JobDescription};
@@ -23,7 +23,7 @@ pub(crate) struct SessionConfig {
     pub device_filters: Vec<String>,
     /// Variables and queues belong to the session alone.
     pub isolate_state: bool,
-    /// How graphs are made cheaper.
+    /// The optimization of graphs.
     pub rewrites: Rewrites,
     /// Receives are scheduled by estimated costs.
     pub enable_recv_scheduling: bool,
@@ -93,8 +93,8 @@ fn cluster_def(cluster: &ClusterSpec) -> pb::ClusterDef {
     pb::ClusterDef { job }
 }
 
-/// How a client wants its graphs to be made cheaper. Each of TensorFlow's optimizers that is off
-/// turns off the passes of ours that do the same.
+/// The optimization that a client requests. Each of TensorFlow's optimizers that is off turns off
+/// our passes that do the same.
 pub(super) fn rewrites_of(graph: Option<&pb::GraphOptions>) -> Rewrites {
     let Some(graph) = graph else { return Rewrites::ALL };
     let level = graph.optimizer_options.as_ref().map(|options| options.opt_level());
@@ -195,7 +195,8 @@ pub(super) fn cluster_to_proto(cluster: ClusterDescription) -> pb::ClusterDef {
     pb::ClusterDef { job: cluster.jobs.into_iter().map(job).collect() }
 }
 
-/// What a configuration says about steps. Refuses what a distributed session cannot do.
+/// The options of steps in a configuration. Refuses options that a distributed session does not
+/// have.
 pub(super) fn session_options(config: &pb::ConfigProto) -> Result<SessionOptions> {
     ensure!(
         !config.use_per_session_threads && config.session_inter_op_thread_pool.is_empty(),
@@ -259,8 +260,8 @@ fn placement_options(placement: &Placement) -> Option<pb::GraphOptions> {
 }
 
 /// The client's parameters of the cost model: `flops`, `memory` (bytes per second), `latency`
-/// (seconds) and `bandwidth` (bytes per second). The first two stand for all devices, which are not
-/// measured then.
+/// (seconds) and `bandwidth` (bytes per second). The first two apply to all devices, which are then
+/// not measured.
 fn cost_model(wanted: &CustomGraphOptimizer) -> Result<CostModel> {
     let mut model = CostModel::default();
     for (name, value) in &wanted.parameter_map {

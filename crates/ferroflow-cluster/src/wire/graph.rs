@@ -5,7 +5,8 @@ use ferroflow_graph::GraphDef;
 use ferroflow_graph::wire::graph::{graph_from_proto, graph_to_proto};
 use ferroflow_proto::tensorflow as pb;
 
-/// A graph inside a request. It is read where there is time for it: a large one takes milliseconds.
+/// A graph inside a request. It is decoded outside the network threads, because a large one takes
+/// milliseconds.
 pub(crate) struct GraphMessage(pub(super) pb::GraphDef);
 
 impl GraphMessage {
@@ -13,7 +14,7 @@ impl GraphMessage {
         Ok(GraphMessage(graph_to_proto(graph)?))
     }
 
-    /// How many nodes it has.
+    /// The number of its nodes.
     pub fn nodes(&self) -> usize {
         self.0.node.len()
     }

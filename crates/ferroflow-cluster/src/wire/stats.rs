@@ -13,7 +13,7 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Everything that was recorded of a step, on this task and on others.
+/// All records of a step, on this task and on others.
 pub fn run_metadata(output: &RunOutput) -> Result<RunMetadata> {
     let RunOutput { stats, partition_graphs, metadata, costs, .. } = output;
     if stats.is_none() && partition_graphs.is_empty() && costs.is_none() {
@@ -26,7 +26,7 @@ pub fn run_metadata(output: &RunOutput) -> Result<RunMetadata> {
     Ok(RunMetadata::from_bytes(own.encode_to_vec()).joined(metadata))
 }
 
-/// What this task recorded of a step, as serialized StepStats.
+/// The records of this task of a step, as serialized StepStats.
 pub(crate) fn step_stats(stats: &StepStats) -> Bytes {
     step_stats_proto(stats).encode_to_vec().into()
 }

@@ -13,7 +13,7 @@ pub(crate) fn derived_details() -> Bytes {
     GrpcPayloadContainer { payloads }.encode_to_vec().into()
 }
 
-/// Whether a status with these details tells of a derived error.
+/// Whether a status with these details is a derived error.
 pub(crate) fn is_derived(details: &Bytes) -> bool {
     GrpcPayloadContainer::decode(details.clone())
         .is_ok_and(|container| container.payloads.contains_key(DERIVED))

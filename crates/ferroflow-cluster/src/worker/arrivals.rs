@@ -126,7 +126,7 @@ impl Arrivals {
                 (None, None) => None,
             };
             if let Some(value) = ready {
-                // Not kept any longer, so that the receiver holds the value alone.
+                // Removed first, so that the receiver is the value's only owner.
                 if matches!(state.slots.get(&*key.0), Some(Slot::Value(_))) {
                     state.slots.remove(&*key.0);
                 }

@@ -25,8 +25,8 @@ pub(crate) struct RegisteredGraph {
 }
 
 impl RegisteredGraph {
-    /// Compiles a part for `session`, and optimizes it first as asked. Takes too long for a
-    /// network thread.
+    /// Optimizes a part as requested, and compiles it for `session`. Takes too long for a network
+    /// thread.
     pub fn new(
         def: &GraphDef,
         task: &Task,

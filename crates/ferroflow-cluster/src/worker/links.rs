@@ -1,4 +1,4 @@
-//! What a worker receives over links, and what it does when one is lost.
+//! Handles values and calls that a worker receives over links, and the loss of a link.
 
 use super::Worker;
 use super::view::task_of;
@@ -25,7 +25,7 @@ impl Receiver for Worker {
         self.transport.lost(from);
         let status = RpcStatus::new(code::UNAVAILABLE, why.message());
         let error = said_by(&from.task, "", "push", &status);
-        // The devices that it says it has may be those of others.
+        // The peer may claim devices of other tasks.
         let is_its = |key: &str| {
             incarnation_of(key).is_some_and(|i| from.incarnations.contains(&i))
                 && self.may_send_as(from, task_of(source_of(key)))

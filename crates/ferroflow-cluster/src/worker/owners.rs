@@ -13,7 +13,7 @@ use std::sync::Arc;
 const CONTAINER_NAMES: Limit =
     Limit { most: 16 << 20, what: "bytes of container names", flag: "a fixed limit" };
 
-/// Decides which caller may change what.
+/// Decides what a caller may change.
 pub(crate) struct Owners {
     trust: Trust,
     /// Whether every caller may change everything.

@@ -21,7 +21,7 @@ pub(super) struct PartialExecution {
 #[derive(Default)]
 struct ExecutionState {
     ended: Option<Result<()>>,
-    /// Calls that the end of the graph concerns.
+    /// Calls that wait for the end of the graph.
     calls: Vec<OpenCall>,
 }
 
@@ -62,7 +62,7 @@ impl PartialExecution {
         calls.into_iter().filter_map(OpenCall::fetching).for_each(|call| call.graph_has_run());
     }
 
-    /// Tells `call` when the graph has ended, which may be now.
+    /// Notifies `call` when the graph has ended, maybe now.
     fn tell_end(&self, call: &Arc<Fetching>) {
         let mut state = self.state.lock();
         if state.ended.is_none() {
@@ -84,7 +84,7 @@ impl PartialExecution {
 }
 
 impl PartRun<'_> {
-    /// One call of a partial run, whose feeds were taken or not as `fed` says.
+    /// One call of a partial run. `fed` is the outcome of its feeds.
     pub fn start_partial(
         self,
         call: PartialCall,
@@ -106,7 +106,7 @@ impl PartRun<'_> {
             (Err(e), true) => execution.end(Err(e.clone())),
             (_, false) => {}
         }
-        // A call that goes away takes the run with it: no later call could complete it.
+        // A dropped call cancels the run, because no later call could complete it.
         let whole = execution.cancel.clone();
         let on_cancel = cancel.on_cancel(move |e| whole.cancel(e.clone()));
         let (graph, step_id) = (self.graph.clone(), self.step.id);
@@ -159,7 +159,7 @@ struct FetchState {
 
 impl Fetching {
     fn graph_has_run(&self) {
-        // What was not sent by now never will be.
+        // Values that were not sent by now will never be sent.
         self.receivers.cancel(err!(Cancelled, "the graph has run"));
         if self.is_last {
             self.count_down();

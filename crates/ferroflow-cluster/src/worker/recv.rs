@@ -119,7 +119,7 @@ fn check_incarnation(key: &ParsedKey<'_>, own: &View) -> Result<()> {
     Ok(())
 }
 
-/// A request under way. When the caller goes away, its value is put back, and the step is aborted a
+/// A running request. When the caller drops it, its value is put back, and the step is aborted a
 /// little later: a caller only leaves a step that has failed.
 struct Waiting {
     step: Arc<WorkerStep>,

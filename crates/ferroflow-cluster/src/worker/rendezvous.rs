@@ -30,7 +30,7 @@ pub(super) struct StepRendezvous {
     local: LocalRendezvous,
     /// Values of others.
     arrivals: Arrivals,
-    /// The links that values went over: a lost link fails the step.
+    /// The links over which values were sent. Losing one of them fails the step.
     links: Mutex<Vec<u64>>,
     /// Known once the step has started on this task.
     view: OnceLock<Arc<View>>,
@@ -87,7 +87,7 @@ impl StepRendezvous {
         (self.arrivals.waited(), pushing)
     }
 
-    /// Counts what the task does.
+    /// The metrics of the task.
     pub fn metrics(&self) -> &Arc<TaskMetrics> {
         &self.metrics
     }
@@ -134,7 +134,7 @@ impl StepRendezvous {
         self.aborted.cancel(error);
     }
 
-    /// Another task pushed a value.
+    /// Takes a value that another task has pushed.
     pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
         self.arrivals.arrived(key, value, scope);
     }
@@ -204,7 +204,7 @@ impl StepRendezvous {
 
 fn send_once(to: &Mutex<Option<oneshot::Sender<()>>>) {
     if let Some(to) = to.lock().take() {
-        // Ignore the error: the call has ended and does not listen any more.
+        // Ignore the error: the call has ended.
         let _ = to.send(());
     }
 }

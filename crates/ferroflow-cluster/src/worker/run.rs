@@ -1,4 +1,4 @@
-//! Starts this task's part of a step. RunGraph, links and the task's own master all come here.
+//! Starts this task's part of a step. RunGraph, links and the task's own master all call this.
 
 use super::Worker;
 use super::graph::RegisteredGraph;
@@ -88,7 +88,7 @@ impl PartRun<'_> {
         self.execute(cancel, stats, scope, told);
     }
 
-    /// Runs the graph until `cancel`; `told` hears how that ended.
+    /// Runs the graph until `cancel`. Calls `told` with the outcome.
     pub fn execute(
         &self,
         cancel: &CancelToken,
@@ -129,12 +129,12 @@ impl PartRun<'_> {
     }
 }
 
-/// Where to record what a run is asked to record.
+/// The recorder for the times and graphs that a run is asked to record.
 pub(super) fn stats_for(exec: ExecOptions) -> Option<Arc<StepStats>> {
     (exec.timeline || exec.costs).then(Arc::default)
 }
 
-/// What was recorded, serialized.
+/// The records, serialized.
 pub(super) fn record(
     graph: &RegisteredGraph,
     exec: ExecOptions,
@@ -153,7 +153,7 @@ pub(super) fn record(
     })))
 }
 
-/// A value that the graph has sent to its master.
+/// Takes a value that the graph has sent to its master.
 fn fetched(step: &WorkerStep, key: &RendezvousKey) -> Result<Tensor> {
     match step.rendezvous.take_local(key)? {
         Some(Received::Live(tensor)) => Ok(tensor),

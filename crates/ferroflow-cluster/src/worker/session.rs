@@ -32,7 +32,7 @@ pub(crate) struct WorkerSession {
     is_isolated: bool,
     /// The identity that opened it.
     pub owner: Arc<PeerIdentity>,
-    /// The client of its master, in words, if the master is a task and says it.
+    /// The client of its master, in words, if the master is a task and names it.
     pub client: Option<String>,
     master: Master,
     /// Notes use; steps are counted by their master.
@@ -45,7 +45,7 @@ pub(crate) struct WorkerSession {
     next_graph: AtomicU64,
 }
 
-/// How many times as many steps as may be pending may wait to be cleaned up.
+/// Steps that may wait to be cleaned up, as a multiple of the steps that may be pending.
 const UNCLEANED: usize = 4;
 
 /// The state of a session on one task. A master shares it with its own steps.
@@ -154,8 +154,8 @@ pub(super) struct Sessions {
     open_by_tasks: IdentityQuotas,
 }
 
-/// How many times as many sessions a task may open as a client: its master counts those of each
-/// client.
+/// Sessions that a task may open, as a multiple of those of a client. Its master counts those of
+/// each client.
 const SESSIONS_OF_TASK: usize = 16;
 
 impl Sessions {
@@ -210,7 +210,7 @@ impl Sessions {
             let name = || format!("session {}", request.session_handle);
             self.owners.ensure(&open.owner, caller, name)?;
         }
-        // A caller that says it is another's master ends nothing of the other.
+        // A caller that claims to be the master of another identity ends none of its sessions.
         let left_behind = fence(&mut table, &master, |owner| self.owners.may(owner, caller));
         if let Entry::Vacant(place) = table.entry(request.session_handle) {
             // This task's own master has counted it.
@@ -300,8 +300,8 @@ impl Sessions {
         known.entry(caller.clone()).or_insert_with(make).clone()
     }
 
-    /// The client for which `caller` says it acts. Only tasks that their certificates name are
-    /// believed.
+    /// The client for which `caller` acts. Only tasks that their certificates name may act for a
+    /// client.
     pub fn client_of<'c>(&self, caller: &PeerIdentity, says: Option<&'c str>) -> Option<&'c str> {
         let has_certificate = matches!(caller, PeerIdentity::Certificate { .. });
         says.filter(|_| has_certificate && self.may_be_task(caller))
@@ -313,8 +313,8 @@ impl Sessions {
         self.owners.may_be_task(caller, &self.legacy.view)
     }
 
-    /// Whether `caller` may have values of the steps of `session`: its owner says so, by describing
-    /// a cluster with it.
+    /// Whether `caller` may have values of the steps of `session`. The owner of the session allows
+    /// it by describing a cluster with `caller` in it.
     pub fn may_take_values(&self, session: &WorkerSession, caller: &Arc<PeerIdentity>) -> bool {
         self.owners.may(&session.owner, caller) || self.owners.may_be_task(caller, &session.view)
     }
@@ -331,7 +331,7 @@ impl Sessions {
         self.owners.is_open || address.is_none() || ensure_role(caller, task, address).is_ok()
     }
 
-    /// Fails unless `caller` may say that it is `task`.
+    /// Fails unless `caller` may be `task`.
     pub fn ensure_role(&self, caller: &PeerIdentity, task: &str) -> Result<()> {
         ensure_role(caller, task, self.legacy.view.address(task))
     }
@@ -347,7 +347,7 @@ impl Sessions {
         ended
     }
 
-    /// How many graphs all sessions have.
+    /// The number of graphs of all sessions.
     #[cfg(test)]
     pub fn graphs(&self) -> usize {
         self.table.read().values().map(|session| session.graphs.read().len()).sum()

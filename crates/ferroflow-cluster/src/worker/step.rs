@@ -1,5 +1,5 @@
-//! Steps under way. A step begins with the master's RunGraph, or earlier, with a RecvTensor or
-//! value of a task that runs ahead. It ends with the master's CleanupGraph.
+//! Running steps. A step begins with the master's RunGraph, or earlier, with a RecvTensor or value
+//! of a task that runs ahead. It ends with the master's CleanupGraph.
 
 use super::owners::Owners;
 use super::partial::PartialExecution;
@@ -33,7 +33,7 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// How long a receiver waits for a push before it sends a RecvTensor.
 const OVERDUE: Duration = Duration::from_millis(25);
 
-/// Checks without any overdue or early values, after which checking stops.
+/// Checking stops after this many checks without overdue or early values.
 const IDLE_ROUNDS: u32 = 40;
 
 /// Backpressure: with more bytes than this in values for steps that have not started, large values
@@ -43,13 +43,13 @@ const EARLY_BYTES: usize = 256 << 20;
 /// Bytes that a value takes in the table besides its name and its elements.
 const OVERHEAD: usize = 256;
 
-/// With more than this, further values are dropped and their steps fail.
+/// Beyond this limit values are dropped, and their steps fail.
 const MOST_EARLY_BYTES: usize = 2 * EARLY_BYTES;
 
 /// How long values wait for their step to start.
 const EARLY_LIFE: Duration = Duration::from_secs(60);
 
-/// What the parts of one step on this task share. There may be several RunGraphs in one step.
+/// State that the parts of one step on this task share. A step may have several RunGraphs.
 pub(super) struct WorkerStep {
     pub id: i64,
     pub rendezvous: Arc<StepRendezvous>,
@@ -135,7 +135,7 @@ impl WorkerStep {
     }
 }
 
-/// A run under way.
+/// A run that has not ended.
 pub(super) struct RunGuard {
     step: Arc<WorkerStep>,
     id: u64,
@@ -153,10 +153,10 @@ pub(super) struct WorkerSteps {
     cleaned: RecentIds,
     /// Steps whose early values were dropped: they cannot run.
     overrun: RecentIds,
-    /// Notifies readers that wait for room.
+    /// Wakes readers that wait for room.
     changed: Notify,
     is_watched: AtomicBool,
-    /// How many values came for steps that are over or never started.
+    /// The number of values that arrived for steps that are over or never started.
     dropped: AtomicU64,
     /// The error of receivers that still wait when their step is cleaned up.
     over: Error,
@@ -175,9 +175,9 @@ struct Table {
 
 struct Entry {
     step: Arc<WorkerStep>,
-    /// RecvTensors that came before the step had started.
+    /// RecvTensors that arrived before the step had started.
     parked: usize,
-    /// Bytes of values that did, and when the first one came.
+    /// Bytes of values that arrived before the step had started, and when the first one arrived.
     early_bytes: usize,
     early_since: Option<Instant>,
 }
@@ -230,7 +230,7 @@ impl WorkerSteps {
         let session = Arc::downgrade(session);
         step.session.get_or_init(|| BoundSession { session, _counted: counted });
         drop(table);
-        // The step has room for its own values now, however many wait for other steps.
+        // The step now has room for its own values, even if many wait for other steps.
         self.changed.notify_waiters();
         ensure!(
             !self.overrun.contains(id),
@@ -347,7 +347,7 @@ impl WorkerSteps {
                 idle = if me.look() { 0 } else { idle + 1 };
                 if idle >= IDLE_ROUNDS {
                     me.is_watched.store(false, Ordering::Release);
-                    // A value that came after the last check has not started another checker.
+                    // A value that arrived after the last check has not started another checker.
                     if !me.look() || me.is_watched.swap(true, Ordering::AcqRel) {
                         return;
                     }
@@ -403,8 +403,8 @@ impl WorkerSteps {
         Ok((step.clone(), Some(Parked { steps: self.clone(), step })))
     }
 
-    /// Removes a step that its master is done with.
-    /// Returns false if `may` says that the caller may not end steps of its session.
+    /// Removes a step that its master has finished. Returns false if `may` refuses the caller the
+    /// steps of this session.
     pub fn clean_up(&self, id: i64, may: impl FnOnce(&WorkerSession) -> bool) -> bool {
         let mut is_allowed = true;
         let is_its = |step: &WorkerStep| {
@@ -436,7 +436,7 @@ impl WorkerSteps {
         }
     }
 
-    /// Gives a step up that its master has left. The master cleans up soon, or it is dead.
+    /// Abandons a step that its master has left. The master cleans up soon, or it is gone.
     pub fn abandon(self: &Arc<Self>, step: &Arc<WorkerStep>) {
         step.rendezvous.abort_later();
         let (steps, step) = (Arc::downgrade(self), Arc::downgrade(step));
@@ -486,7 +486,7 @@ impl WorkerSteps {
     }
 }
 
-/// A RecvTensor that came before its step had started.
+/// A RecvTensor that arrived before its step had started.
 pub(super) struct Parked {
     steps: Arc<WorkerSteps>,
     step: Arc<WorkerStep>,

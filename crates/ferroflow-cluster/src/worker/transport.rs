@@ -1,5 +1,5 @@
-//! How values get from the task that makes them to the task that needs them. Another way to carry
-//! them is another implementation of [`Transport`]: the rest of a step does not change.
+//! Carries values from the task that makes them to the task that needs them. Another way to carry
+//! them is another implementation of [`Transport`]. The rest of a step does not change.
 
 use crate::channels::Channels;
 use crate::error::said_by;
@@ -83,8 +83,8 @@ impl Native {
         &self.links
     }
 
-    /// Fails if `from` says that it has a device that belongs to another task. `is_one_user` says
-    /// that identities do not matter.
+    /// Fails if `from` claims a device that belongs to another task. With `is_one_user` identities
+    /// do not matter.
     pub fn admit(&self, from: &LinkSource, is_one_user: bool) -> Result<()> {
         self.admit_among(&self.sources.0.read(), from, is_one_user)
     }
@@ -102,7 +102,7 @@ impl Native {
             from.task
         );
         for incarnation in &from.incarnations {
-            // A task that this one has connected to by itself is known from there.
+            // This task has authenticated the tasks to which it has connected itself.
             let linked = self.links.to_device(*incarnation);
             let is_other = match sources.get(incarnation) {
                 Some(known) => {
@@ -190,7 +190,7 @@ impl Transport for Native {
                 // Never zero, which would mean "no id".
                 request_id: fastrand::u64(1..) as i64,
             };
-            // Watched here too: the master may reach both tasks while they cannot reach each other.
+            // Probe here too: the master may reach both tasks while they cannot reach each other.
             let call = channel.call(RECV_TENSOR, request.encode(), CallOptions::default());
             let answer = liveness.watch(&channel, call).await.map_err(|silence| {
                 slot.give_up();

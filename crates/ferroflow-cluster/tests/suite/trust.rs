@@ -1,4 +1,4 @@
-//! Who may connect to a task, and what belongs to whom.
+//! Which peers may connect to a task, and what an identity owns.
 
 mod clusters;
 mod fixture;

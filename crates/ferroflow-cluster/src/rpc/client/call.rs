@@ -23,7 +23,7 @@ impl From<RpcStatus> for CallFailure {
     }
 }
 
-/// How much later than the client the server gives a call up. The client ends its call in time by
+/// How much later than the client the server abandons a call. The client ends its call in time by
 /// itself. gRPC's C++ server answers a call twice whose deadline it enforces, which HTTP/2 forbids,
 /// and the connection with all its calls would be lost.
 const SERVER_GRACE: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! The open connections of a server. When there are too many, one that is idle makes room.
+//! The open connections of a server. If there are too many, the server closes an idle one.
 
 use ferroflow_core::HashMap;
 use ferroflow_identity::PeerIdentity;

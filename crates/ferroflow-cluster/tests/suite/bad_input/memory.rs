@@ -25,7 +25,7 @@ fn secret(n: i32) -> pb::GraphDef {
     ])
 }
 
-/// A tensor of `n` bytes whose contents the graph does not say.
+/// A tensor of `n` bytes that the graph does not initialize.
 fn unwritten(n: i32, dtype: DType) -> pb::GraphDef {
     let size = dtype.size().unwrap() as i32;
     let empty = node("x", "Empty", &["dims"]).attr("dtype", dtype).attr("init", false);

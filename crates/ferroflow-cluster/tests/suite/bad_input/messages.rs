@@ -209,7 +209,7 @@ async fn long_messages_are_decoded_beside_the_network_threads() {
     let (done, longest) = longest_wait(server.call("MasterService/RunStep", message)).await;
     done.unwrap();
     assert!(longest < decoding / 2, "{longest:?} of {decoding:?}");
-    // Fields that nothing knows take long to skip, in any message.
+    // Many unknown fields take long to skip, in any message.
     let junk = Bytes::from([0xf8, 0x07, 0x01].repeat(3_000_000));
     let began = Instant::now();
     pb::CleanupGraphRequest::decode(junk.clone()).unwrap();

@@ -104,7 +104,7 @@ impl Cluster {
         self.servers.insert(task, runtime);
     }
 
-    /// A task serves at the address of another.
+    /// Serves a task at the address of another.
     pub fn serve_as(&mut self, task: &'static str, at: &str) {
         let listener = TcpListener::bind(&self.addresses[at]).unwrap();
         self.serve(task, listener);

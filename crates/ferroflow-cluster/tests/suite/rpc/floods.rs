@@ -157,7 +157,7 @@ async fn data_that_says_nothing() {
     let empty = frame(DATA, 0, 1, &[]);
     flood("empty data", std::iter::once(open.clone()).chain(std::iter::repeat_n(empty, 200_000)))
         .await;
-    // Padding counts for the window and is no message.
+    // Padding counts against the window and is not part of a message.
     let padded = frame(DATA, 8, 1, &[&[255u8][..], &[0; 255]].concat());
     flood("padding", std::iter::once(open).chain(std::iter::repeat_n(padded, 20_000))).await;
     // A message of four gigabytes that never comes.

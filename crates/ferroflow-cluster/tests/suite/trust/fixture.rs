@@ -37,7 +37,7 @@ impl SecureCluster {
         SecureCluster::with(data_path, |trust| trust).await
     }
 
-    /// `change` is applied to what the tasks trust.
+    /// `change` changes the trust of the tasks.
     pub async fn with(data_path: DataPath, change: impl Fn(Trust) -> Trust) -> SecureCluster {
         SecureCluster::limited(data_path, Limits::DEFAULT, change).await
     }

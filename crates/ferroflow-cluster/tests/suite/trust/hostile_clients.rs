@@ -1,4 +1,4 @@
-//! Clients with valid certificates that try to reach what is not theirs, or to take everything.
+//! Clients with valid certificates that try to use the state of others, or all resources.
 
 use super::fixture::*;
 use ferroflow_cluster::rpc::{BoxIo, Connector, code};
@@ -33,7 +33,7 @@ fn is_denied<T: std::fmt::Debug>(answer: Result<T, ferroflow_cluster::rpc::RpcSt
     assert_eq!(status.code, code::PERMISSION_DENIED, "{}", status.message);
 }
 
-/// What the task at an address says about itself.
+/// The status of the task at an address.
 async fn status(cluster: &SecureCluster, at: &str, client: &Credentials) -> pb::GetStatusResponse {
     let asked = pb::GetStatusRequest::default();
     cluster.call(at, client, "WorkerService/GetStatus", asked).await.unwrap()
@@ -117,7 +117,7 @@ async fn a_client_is_no_task_because_it_describes_a_cluster_with_itself() {
     assert!(why.contains("only tasks of the cluster"), "{why}");
 }
 
-/// The greeting of a link, with what its sender says about itself.
+/// The greeting of a link, with the name and the incarnations that its sender claims.
 fn hello(token: &[u8], task: &str, incarnations: &[u64]) -> Vec<u8> {
     let mut body = 5u32.to_le_bytes().to_vec();
     body.push(0);
@@ -164,7 +164,7 @@ async fn a_peer_cannot_link_as_another_task() {
     assert_eq!(run().await.unwrap(), [Tensor::scalar(7.0f32)]);
     let worker = status(&cluster, &cluster.worker, &ann).await.device_attributes.remove(0);
     let mallory = cluster.client("mallory");
-    // A client is no task, whatever it calls itself.
+    // A client is no task, even if it claims the name of a task.
     for task in [WORKER, PS, "", "mallory", "/job:mallory/replica:0/task:0"] {
         let refused = link(&cluster, &mallory, task, &[worker.incarnation]).await;
         assert!(refused.is_err(), "{task}");
