@@ -47,20 +47,20 @@ enum Owner {
 
 struct Allocation {
     capacity: usize,
-    /// How much of the capacity counts against the limit. Less than all of it until the contents
-    /// have arrived.
+    /// The part of the capacity that counts against the limit: less than all of it until the
+    /// contents have arrived.
     counted: usize,
     holder: Holder,
 }
 
-/// The session that counts a value, and that its contents belong to.
+/// The session that a value counts for, and that its contents belong to.
 #[derive(Default)]
 enum Holder {
-    /// It is not known.
+    /// The session is not known.
     #[default]
     Unknown,
     Session(Arc<MemoryOwner>),
-    /// Of a small value.
+    /// The account that counts a small value.
     Account(&'static MemoryAccount),
 }
 
@@ -99,8 +99,8 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` initialized bytes with unspecified values. They are zeros, or what the
-    /// session whose work is under way on this thread has freed.
+    /// A buffer of `len` initialized bytes with unspecified values: zeros, or bytes that this
+    /// thread's current session has freed.
     pub fn alloc(len: usize) -> Result<Buffer> {
         Buffer::recycled_or_fresh(len, NewUse::Any)
     }
@@ -111,7 +111,7 @@ impl Buffer {
     }
 
     /// A buffer of `len` bytes that the caller overwrites before they are visible outside. They may
-    /// be anything. It belongs to no session.
+    /// have any value. The buffer belongs to no session.
     pub fn for_overwrite(len: usize) -> Result<Buffer> {
         MemoryOwner::run_outside(|| Buffer::recycled_or_fresh(len, NewUse::Overwrite))
     }
@@ -172,7 +172,7 @@ impl Buffer {
         let Some(Free { at: ptr, session: of }) = RECYCLED.take(capacity, id) else {
             return Buffer::fresh(len, capacity, session);
         };
-        // Zeroed to the end: a later buffer in the same place may be longer.
+        // Zeroed to its end: a later buffer in the same place may be longer.
         let is_foreign = id == 0 || of != id;
         let zeroed = match new_use {
             NewUse::Overwrite => 0,
@@ -283,7 +283,7 @@ pub fn trim_recycled() {
 }
 
 /// Sets how many bytes tensors may use, for tests and for servers that share a machine. The default
-/// is nine tenths of physical memory, or of what the process's control group allows.
+/// is nine tenths of physical memory, or of the limit of the process's control group.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT_BYTES.store(bytes, Ordering::Relaxed);
 }
@@ -305,7 +305,7 @@ fn reserve(capacity: usize) -> std::result::Result<usize, usize> {
     })
 }
 
-/// The same, after recycled memory was returned to the system if that is needed.
+/// Like [`reserve`]; returns recycled memory to the system first, if that is needed.
 fn count(bytes: usize) -> Result<()> {
     if reserve(bytes).is_err() {
         RECYCLED.clear();
@@ -325,12 +325,12 @@ fn unreserve(capacity: usize) {
     LIVE_BYTES.fetch_sub(capacity, Ordering::Relaxed);
 }
 
-/// Counts `bytes` as used, whatever the limit is.
+/// Counts `bytes` as used, even beyond the limit.
 fn take_unrefused(bytes: usize) {
     LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// The memory of tensors, or what the heap and the mapped buffers really take, if that is more.
+/// The bytes of tensors, or those of the heap and the mapped buffers if they are more.
 fn in_use() -> usize {
     LIVE_BYTES.load(Ordering::Relaxed).max(pages::mapped().saturating_add(heap::in_use()))
 }
@@ -340,7 +340,8 @@ pub(crate) fn check_process(live: usize) -> Result<()> {
     if in_use() <= memory_limit() { Ok(()) } else { refuse(live) }
 }
 
-/// A session that holds little may use a reserve, so that the one that holds much is refused first.
+/// Fails for a session that holds much. One that holds little may use a reserve, so that the large
+/// session is refused first.
 #[cold]
 fn refuse(live: usize) -> Result<()> {
     RECYCLED.clear();
@@ -402,7 +403,7 @@ struct Lists {
     bytes: usize,
 }
 
-/// A free block, and the session that its contents belong to; 0 if that is not known.
+/// A free block, and the session that its contents belong to; 0 if it is not known.
 struct Free {
     at: NonNull<u8>,
     session: u64,
@@ -410,7 +411,7 @@ struct Free {
 // SAFETY: a free block has no owner. Moving its pointer to another thread moves the block.
 unsafe impl Send for Free {}
 
-/// How many blocks are looked at for one of the same session.
+/// The number of blocks to search for one of the same session.
 const LOOKED_AT: usize = 16;
 
 impl Recycled {
@@ -508,7 +509,7 @@ mod tests {
             assert!(is_clean(second.run(|| Buffer::alloc(len)).unwrap()), "{len}");
             write(&first, len);
             assert!(is_clean(Buffer::alloc(len).unwrap()), "{len} without a session");
-            // What was received for one session, or ends behind a shorter buffer of the other.
+            // Bytes that one session received, or that end behind a shorter buffer of the other.
             write(&first, len);
             let mut received = Buffer::for_overwrite(len / 8 * 7).unwrap();
             received.bytes_mut().unwrap().fill(1);

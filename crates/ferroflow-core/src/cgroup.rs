@@ -1,8 +1,8 @@
 //! The memory limit of the control group that this process is in.
 //!
-//! Groups are nested, and each can have a limit; the least one counts. Both versions of control
-//! groups are understood, also side by side. In a container, the mount may show only a part of the
-//! tree, whose root `mountinfo` names.
+//! Groups are nested, and each can have a limit; the least one counts. Supports both versions of
+//! control groups, also side by side. In a container, the mount may show only a part of the tree,
+//! whose root `mountinfo` names.
 
 use std::path::{Path, PathBuf};
 

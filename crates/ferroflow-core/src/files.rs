@@ -7,8 +7,8 @@
 //! A file can be a FIFO or lie on a dead mount, so an access may block for any time. Compute and
 //! network threads must not call this module; debug builds check that.
 //!
-//! Open files are counted: half of the descriptors of the process stay free for connections, and a
-//! session that has many files open is refused before others.
+//! Open files are counted. Half of the process's descriptors stay free for connections. A session
+//! with many open files is refused before others.
 
 mod open_file;
 
@@ -136,13 +136,13 @@ pub fn sync_folder(of: &Path) -> io::Result<()> {
     }
 }
 
-/// Does `work`, which accesses files: on this thread if it may block, else on a new thread. For the
-/// end of values, which are dropped on any thread.
+/// Runs `work`, which accesses files: on this thread if it may block, else on a new thread. Values
+/// that are dropped on any thread use it.
 pub fn soon(work: impl FnOnce() + Send + 'static) {
     if !must_not_block() {
         return work();
     }
-    // Without a thread the work is not done: a temporary file stays.
+    // If no thread can be started, the work is skipped: a temporary file remains.
     let _ = std::thread::Builder::new().name("ff-blocking-file".into()).spawn(work);
 }
 
@@ -168,7 +168,7 @@ fn must_not_block() -> bool {
     ["ff-net", "ff-node", "ff-compute"].iter().any(|kind| name.starts_with(kind))
 }
 
-/// The folders that hold all files of the process; none: files can be anywhere.
+/// The folders that hold all files of the process. If empty, files can be anywhere.
 struct FileRoots(Vec<FileRoot>);
 
 struct FileRoot {

@@ -63,23 +63,23 @@ pub trait Gpu: Send + Sync {
         false
     }
 
-    /// Enqueues a convolution, or one of its gradients, with a library. `false` if it does not take
-    /// this one: the caller computes it by other means.
+    /// Enqueues a convolution, or one of its gradients, with a library. Returns `false` if the
+    /// library does not support it: the caller then computes it by other means.
     fn convolve(&self, convolution: &GpuConvolution) -> Result<bool> {
         let _ = convolution;
         Ok(false)
     }
 
-    /// Runs `step` on this thread, and plans the memory of a step that does the same. `None` if
-    /// there is no plan; it ran all the same.
+    /// Runs `step` on this thread, and plans the memory of a step with the same allocations.
+    /// Returns `None` if there is no plan; the step ran all the same.
     fn rehearse(&self, step: &mut dyn RecordableStep) -> Result<Option<MemoryPlan>> {
         let ran = step.run();
         step.finish();
         ran.map(|_| None)
     }
 
-    /// Runs `step` on this thread and records what it enqueues. `None` if it cannot be recorded;
-    /// it ran all the same.
+    /// Runs `step` on this thread, and records the work that it enqueues. Returns `None` if it
+    /// cannot be recorded; the step ran all the same.
     fn record(
         &self,
         step: &mut dyn RecordableStep,
@@ -109,7 +109,7 @@ pub trait Gpu: Send + Sync {
         0
     }
 
-    /// Says which GPU of which host this is, equal in all processes: two ranks with the same text
+    /// Identifies this GPU and its host, equally in all processes: two ranks with the same text
     /// share a GPU. Empty if processes cannot know.
     fn identity(&self) -> String {
         String::new()
@@ -149,7 +149,7 @@ pub trait Gpu: Send + Sync {
         Err(err!(Unimplemented, "{} has no library for collectives", self.name()))
     }
 
-    /// Begins to note when work runs, for the trace of a step. `None` if the GPU has no clock.
+    /// Starts to record when work runs, for the trace of a step. `None` if the GPU has no clock.
     fn trace(&self) -> Option<Box<dyn GpuTrace>> {
         None
     }
@@ -194,12 +194,12 @@ pub enum GpuReduction {
     Mean,
 }
 
-/// Notes when the work of a traced step runs on a GPU.
+/// Records when the work of a traced step runs on a GPU.
 pub trait GpuTrace: Send + Sync {
-    /// Enqueues noting the time, and returns the number of the note.
+    /// Enqueues a timestamp, and returns its number.
     fn mark(&self) -> Result<usize>;
 
-    /// The times of all marks, by number. Blocks until the work before the last one is complete.
+    /// All timestamps, by number. Blocks until the work before the last one is complete.
     fn times(&self) -> Result<Vec<SystemTime>>;
 }
 
@@ -296,7 +296,7 @@ pub struct Gemm {
     pub accumulate: bool,
 }
 
-/// What a [`GpuConvolution`] computes from the two others.
+/// The result of a [`GpuConvolution`]; the other two are its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvolutionResult {
     /// The images.

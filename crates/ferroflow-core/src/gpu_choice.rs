@@ -3,7 +3,7 @@
 use crate::{Result, bail, ensure};
 use std::collections::HashSet;
 
-/// What a process asks of its GPUs. The default is all of them.
+/// The GPUs that a process may use. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuChoice {
     /// The most GPUs: `device_count` of TensorFlow's ConfigProto.
@@ -14,7 +14,7 @@ pub struct GpuChoice {
     pub memory_fraction: Option<f64>,
 }
 
-/// Memory that is left to the libraries and the driver, at least.
+/// The least memory to leave to the libraries and the driver.
 const LEAST_RESERVE: usize = 300 << 20;
 
 impl GpuChoice {
@@ -58,8 +58,8 @@ impl GpuChoice {
         Ok(chosen)
     }
 
-    /// The bytes that tensors may use on a GPU with so many bytes, of which some are free: a part
-    /// of all, or what is free without a reserve.
+    /// The bytes that tensors may use on a GPU with `total` bytes, `free` of them free: a fraction
+    /// of all, or the free bytes less a reserve.
     pub fn memory_limit(&self, free: usize, total: usize) -> Result<usize> {
         let Some(part) = self.memory_fraction else {
             return Ok(free.saturating_sub(LEAST_RESERVE.max(free / 20)));

@@ -1,5 +1,5 @@
-//! When the work of a traced step ran on GPUs. A node enqueues its work and returns, so its own
-//! times say little; the GPU notes when it reached that work and when it was through.
+//! The times at which GPUs worked on a traced step. A node enqueues its work and returns, so the
+//! node's own times say little. The GPU records when it starts and completes that work.
 
 use crate::{Gpu, GpuTrace, NodeInfo};
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ pub struct GpuTimeline {
 
 struct TracedGpu {
     gpu: Arc<dyn Gpu>,
-    /// `None` for a GPU that cannot tell times.
+    /// `None` for a GPU without a clock.
     trace: Option<Box<dyn GpuTrace>>,
     /// Node, and the numbers of the marks before and after its work.
     spans: Vec<(Arc<NodeInfo>, usize, usize)>,
@@ -57,7 +57,7 @@ impl GpuTimeline {
     }
 
     /// The work of all nodes, in the order in which they enqueued it. Blocks until the GPUs have
-    /// completed it. A GPU that fails gives none.
+    /// completed it. Leaves out a GPU that fails.
     pub fn work(&self) -> Vec<GpuWork> {
         let mut all = Vec::new();
         for known in self.gpus.lock().iter() {

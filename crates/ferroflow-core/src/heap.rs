@@ -14,7 +14,7 @@ const PORTION: isize = 8 << 10;
 thread_local! {
     /// Constant and without a destructor, so that using it never allocates.
     static UNREPORTED: Cell<isize> = const { Cell::new(0) };
-    /// What this thread has reported.
+    /// Bytes that this thread has reported.
     static REPORTED: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -23,9 +23,9 @@ pub(crate) fn in_use() -> usize {
     usize::try_from(IN_USE.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Does `work`, and counts what it leaves on the heap for the session whose work is under way,
-/// until the reservation is dropped. An error, without doing the work, if the session or the
-/// process holds more than it may; and one if it does so afterwards.
+/// Runs `work`, and counts the memory that it leaves on the heap for the current session, until the
+/// reservation is dropped. Fails without running it if the session or the process holds more than
+/// it may. Fails too if that is so afterwards.
 pub fn count_heap<R>(work: impl FnOnce() -> Result<R>) -> Result<(R, Reservation)> {
     MemoryOwner::check_current()?;
     let before = taken_by_thread();

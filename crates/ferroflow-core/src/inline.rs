@@ -12,11 +12,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// About what it costs to wake another thread. Work that takes longer is worth that.
+/// The approximate cost of waking another thread. Longer work is worth that.
 pub const WAKE_NANOS: u64 = 20_000;
-/// What one scope of a network thread may spend: other connections wait meanwhile.
+/// The budget of one scope of a network thread: other connections wait for its end.
 const SCOPE_NANOS: u64 = 100_000;
-/// What a request may spend on a network thread when that happens once and not in every step.
+/// The budget of a request on a network thread that comes once, and not in every step.
 const ONCE_NANOS: u64 = 1_000_000;
 
 /// A cheap node, without its inputs.
@@ -92,7 +92,7 @@ pub struct InlineScope {
     nanos_left: Cell<u64>,
     continuations: RefCell<VecDeque<(Arc<dyn Spawn>, Continuation)>>,
     outputs: RefCell<Vec<Arc<dyn Flush>>>,
-    /// Work that was asked for within other work, while that is under way.
+    /// Work that arrived while other work of this scope runs.
     queued: RefCell<VecDeque<Continuation>>,
     is_working: Cell<bool>,
 }
@@ -125,12 +125,12 @@ impl InlineScope {
         self.thread
     }
 
-    /// Whether this thread has other things to do than to run nodes.
+    /// Whether the scope has a budget, because its thread also serves the network or other callers.
     pub fn has_budget(&self) -> bool {
         matches!(self.thread, ThreadKind::Network | ThreadKind::Unknown)
     }
 
-    /// Takes `nanos` of work out of the budget; false if another thread should do it.
+    /// Takes `nanos` of work from the budget. Returns false if another thread should do the work.
     pub fn admit(&self, nanos: u64) -> bool {
         let left = self.nanos_left.get();
         if nanos > WAKE_NANOS || nanos > left {
@@ -158,8 +158,8 @@ impl InlineScope {
         }
     }
 
-    /// Does `work` now. When other such work is under way in this scope, does it right after that,
-    /// so that work which causes more work does not nest on the stack.
+    /// Runs `work` now. If other such work of this scope is running, runs it right after that, so
+    /// that work which causes more work does not nest on the stack.
     pub fn in_order(&self, work: impl FnOnce(&InlineScope) + Send + 'static) {
         if self.is_working.get() {
             return self.queued.borrow_mut().push_back(Box::new(work));
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use parking_lot::Mutex;
 
-    /// Keeps the work it is given.
+    /// Keeps the work that it receives.
     #[derive(Default)]
     struct Kept(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
 
@@ -240,7 +240,7 @@ mod tests {
 
     type Seen = Arc<Mutex<Vec<(usize, ThreadKind)>>>;
 
-    /// Notes its number and thread, and leaves the numbers below to be done after it.
+    /// Notes its number and thread, and queues the lower numbers after itself.
     fn countdown(scope: &InlineScope, threads: Arc<dyn Spawn>, seen: Seen, n: usize) {
         let to = threads.clone();
         scope.defer(&threads, move |scope| {
@@ -277,7 +277,7 @@ mod tests {
         let inline = seen.lock().len();
         assert_eq!(inline as u64, SCOPE_NANOS / RESUME_NANOS);
         assert_eq!(kept.0.lock().len(), 1);
-        // On a compute thread, each goes back to the threads.
+        // On a compute thread, each item goes back to the threads.
         loop {
             let Some(work) = kept.0.lock().pop() else { break };
             work();

@@ -1,6 +1,6 @@
 //! The limits of a process: what one client, one session and all of them together may use. Each has
-//! a flag of `ferroflow server`. A request over a limit fails with `ResourceExhausted`; the error
-//! names the limit, the flag and the one who asked.
+//! a flag of `ferroflow server`. A request over a limit fails with `ResourceExhausted`. The error
+//! names the limit, the flag and the client.
 
 use crate::{Error, Result, err};
 use parking_lot::RwLock;

@@ -30,7 +30,7 @@ pub(crate) struct MemoryAccount {
     live: AtomicIsize,
 }
 
-/// Accounts whose owners are gone.
+/// Accounts of owners that no longer exist.
 static LEFT: Mutex<Vec<&'static MemoryAccount>> = Mutex::new(Vec::new());
 
 impl MemoryAccount {
@@ -124,9 +124,9 @@ impl MemoryOwner {
         }
     }
 
-    /// An error if the owner whose work is under way on this thread, or the process, holds more
-    /// than it may. Small values are not refused when they are made, so the executor asks before
-    /// each node, and a dataset before each element.
+    /// Fails if the current owner of this thread, or the process, holds more than it may. New small
+    /// values are never refused, so the executor calls this before each node, and a dataset before
+    /// each element.
     pub fn check_current() -> Result<()> {
         let owner = CURRENT.get();
         // SAFETY: as in `current`: a pointer that is not null refers to a living owner.
@@ -245,7 +245,7 @@ mod tests {
             assert!(e.message().contains("session 7"), "{e}");
             assert!(owner(most).run(MemoryOwner::check_current).is_ok());
             drop(held);
-            // A thread keeps a small part to itself.
+            // The thread has not reported a small part yet.
             assert!(greedy.live() < 64 << 10, "{}", greedy.live());
             assert!(greedy.run(MemoryOwner::check_current).is_ok());
         }

@@ -8,11 +8,11 @@
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Spins in vain that one successful spin makes up for.
+/// The number of failed spins that one successful spin makes up for.
 const WORTH: i32 = 2;
-/// Success is remembered for at most this many spins in vain.
+/// A success is remembered for at most this many failed spins.
 const MAX_CREDIT: i32 = 16;
-/// Without credit, one wait out of this many spins all the same, to find out whether it pays again.
+/// Without credit, one wait out of this many still spins, to find out whether spinning pays again.
 const PROBE_EVERY: u32 = 64;
 
 /// Longer than any thread of ours keeps a core that others wait for, and shorter than the time
@@ -21,7 +21,7 @@ const LONG_YIELD: Duration = Duration::from_millis(1);
 const MIN_PENALTY: u32 = 16;
 const MAX_PENALTY: u32 = 1 << 16;
 
-/// A spin policy and what it has learnt. Threads share it without locks.
+/// A spin policy and its history. Threads share it without locks.
 #[derive(Debug)]
 pub struct Spin {
     limit: SpinLimit,
@@ -32,7 +32,7 @@ pub struct Spin {
     waits: AtomicU32,
     /// Waits that have to block at once, after a yield that took long.
     blocks: AtomicU32,
-    /// How many that will be the next time.
+    /// The value of `blocks` after the next long yield.
     penalty: AtomicU32,
 }
 
@@ -110,7 +110,7 @@ impl Spin {
         }
     }
 
-    /// Makes the next waits spin, whatever was learnt.
+    /// Makes the next waits spin, whatever the history.
     pub fn restore_credit(&self) {
         self.credit.store(MAX_CREDIT, Relaxed);
     }
@@ -121,8 +121,9 @@ impl Spin {
         self.credit.store(credit.clamp(0, MAX_CREDIT), Relaxed);
     }
 
-    /// Passes the time after `polls` polls in vain, for loops that poll on their own. False when
-    /// the thread should block now: the polls are used up, or yields have lost the core for long.
+    /// Passes the time after `polls` failed polls, for loops that poll on their own. Returns false
+    /// when the thread should block now: the polls are used up, or yields have lost the core for
+    /// long.
     ///
     /// Yielding to a thread that polls as well costs microseconds. Yielding to another program
     /// costs its whole time slice, while a blocked thread wakes as soon as its bytes arrive. So a

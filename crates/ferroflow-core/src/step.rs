@@ -93,7 +93,7 @@ pub struct NodeStats {
 }
 
 impl NodeStats {
-    /// About the bytes that it takes.
+    /// The approximate bytes that it takes.
     fn bytes(&self) -> usize {
         let NodeStats { node, op, device, inputs, outputs, .. } = self;
         let texts = node.len() + op.len() + device.len();

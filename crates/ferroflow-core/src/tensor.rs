@@ -46,8 +46,8 @@ pub enum Storage {
 }
 
 impl Tensor {
-    /// A tensor with unspecified elements: zeros, or what the same session has freed. Strings are
-    /// empty, `bool`s are false.
+    /// A tensor with unspecified elements: zeros, or bytes that the same session has freed. Strings
+    /// are empty, `bool`s are false.
     pub fn alloc(dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
         // Freed memory may hold bytes that are not valid `bool`s.
         let new = if dtype == DType::Bool { Buffer::zeroed } else { Buffer::alloc };

@@ -1,5 +1,5 @@
-//! What the executor costs beyond the kernels: null nodes a second on one core, in a chain, a
-//! lattice and a loop, the time of a wide step, and that of a null step. Prints the lines that
+//! Measures what the executor costs beyond the kernels: null nodes a second on one core in a chain,
+//! a lattice and a loop; the time of a wide step; the time of a null step. Prints the lines that
 //! `bench/README.md` defines.
 //!
 //!     cargo run --release -p ferroflow-runtime --example bench_executor
@@ -76,7 +76,7 @@ fn chain() -> GraphDef {
     g.op("end", "Identity", &[&last]).t().build()
 }
 
-/// Each node takes two of the layer before it.
+/// Each node takes two nodes of the layer before it.
 fn lattice() -> GraphDef {
     let mut g = graph().placeholder("x");
     let name = |d: usize, w: usize| if d == 0 { "x".into() } else { format!("n{d}_{w}") };
@@ -108,7 +108,7 @@ fn while_loop() -> GraphDef {
         .build()
 }
 
-/// Nodes that wait for one feed, and for nothing else.
+/// Nodes that depend on one feed alone.
 fn wide_graph(op: &str) -> GraphDef {
     let mut g = graph().placeholder("x");
     for i in 0..WIDE {
@@ -117,8 +117,8 @@ fn wide_graph(op: &str) -> GraphDef {
     g.build()
 }
 
-/// A step of many independent nodes, which threads may share: by the clock, and by the processor
-/// time of all of them.
+/// A step of many independent nodes, which threads may share. Measures wall-clock time, and the
+/// processor time of all threads.
 fn wide() {
     let s = session(&wide_graph("TestAdd"));
     let targets: Vec<String> = (0..WIDE).map(|i| format!("n{i}")).collect();
@@ -167,7 +167,7 @@ fn null_step() {
     );
 }
 
-/// Seconds a call takes by `clock`, by round, in order of size.
+/// The seconds that a call takes by `clock` in each round, sorted.
 fn rounds(clock: impl Fn() -> Duration, mut work: impl FnMut()) -> Vec<f64> {
     let begun = clock();
     let mut calls = 0u32;

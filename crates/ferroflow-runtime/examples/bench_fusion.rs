@@ -1,5 +1,5 @@
-//! What fusion saves: steps of element-wise chains and of a layer, with passes and without. One
-//! JSON line for each.
+//! Measures what fusion saves: steps of element-wise chains and of a layer, with passes and
+//! without. Prints one JSON line for each.
 //!
 //!     cargo run --release -p ferroflow-runtime --example bench_fusion
 
@@ -10,7 +10,7 @@ use ferroflow_testing::graph;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of two arguments where the second is `w`.
+/// Ops with two arguments take `w` as the second.
 const CHEAP: [&str; 8] = ["Mul", "AddV2", "Neg", "Maximum", "Sub", "Abs", "Mul", "Relu"];
 const DEAR: [&str; 8] = ["Mul", "Exp", "AddV2", "Tanh", "Mul", "Sigmoid", "Sub", "Sqrt"];
 
@@ -82,7 +82,7 @@ fn compare(task: &Arc<Task>, g: &GraphDef, what: &str, feeds: &[(&str, Tensor)])
         ..RunRequest::default()
     };
     let (fused, plain) = (session(false)?, session(true)?);
-    // By turns, so that both see the same load; the median of each.
+    // Alternates, so that both see the same load; takes the median of each.
     let (mut with, mut without) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     while with.len() < 5 || (begun.elapsed() < Duration::from_secs(1) && with.len() < 2000) {

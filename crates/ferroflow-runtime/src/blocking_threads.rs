@@ -1,5 +1,5 @@
-//! Threads for work that may block, such as reading a file. Sessions share them: work of one
-//! session that blocks forever takes only its share, and each other session has a thread at least.
+//! Threads for work that may block, such as reading a file. Sessions share them. A session whose
+//! work blocks forever keeps only its share, and each other session has a thread at least.
 
 use ferroflow_core::HashMap;
 use parking_lot::{Condvar, Mutex};
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use super::threads::{STACK_BYTES, Work};
 
-/// How long an idle thread stays for the next piece of work.
+/// How long an idle thread waits for the next piece of work.
 const IDLE: Duration = Duration::from_secs(5);
-/// Threads of one session.
+/// The most threads of one session.
 const MOST_OF_SESSION: usize = 64;
-/// Threads of all sessions. Beyond them, a session that has none gets one.
+/// The most threads of all sessions. Beyond them, a session without a thread still gets one.
 const MOST: usize = 512;
-/// No thread is started beyond these.
+/// The most threads in any case.
 const MOST_EVER: usize = 4096;
 
-/// The threads. They are started when first needed, and end when [`BlockingThreads::close`] was
-/// called and nothing waits.
+/// The threads. They are started when first needed. They end once [`BlockingThreads::close`] was
+/// called and no work waits.
 #[derive(Default)]
 pub(crate) struct BlockingThreads {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ pub(crate) struct BlockingThreads {
 
 #[derive(Default)]
 struct State {
-    /// Sessions with work that runs or waits, by number; 0 is for work of none.
+    /// Sessions with work that runs or waits, by number; 0 stands for work of no session.
     sessions: HashMap<u64, Session>,
     /// Sessions whose work waits, in the order of their turns.
     turns: VecDeque<u64>,
@@ -67,7 +67,7 @@ impl State {
         None
     }
 
-    /// Work of a session has ended.
+    /// Notes that a piece of work of this session has ended.
     fn ended(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.running -= 1;
@@ -78,7 +78,7 @@ impl State {
         } else if session.running == 0
             && let Some(at) = self.turns.iter().position(|turn| *turn == number)
         {
-            // It has no thread now: it is next.
+            // The session has no thread at present, so it is next.
             self.turns.swap(0, at);
         }
     }
@@ -113,7 +113,7 @@ impl BlockingThreads {
             return;
         }
         state.threads += 1;
-        // The thread begins with this session, whose work may be the last in line.
+        // The thread starts with this session, whose work may be the last in the queue.
         let taken = Self::take_of(&mut state, session);
         let number = state.threads;
         drop(state);
@@ -128,7 +128,7 @@ impl BlockingThreads {
                 own.run(first);
             });
         if started.is_err() {
-            // The system has no thread left: the caller does it.
+            // The system has no thread left, so the caller runs the work.
             self.state.lock().threads -= 1;
             let taken = slot.lock().take();
             if let Some((session, work)) = taken {
@@ -138,13 +138,13 @@ impl BlockingThreads {
         }
     }
 
-    /// No work comes any more.
+    /// Lets the threads end: no more work will be pushed.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.ready.notify_all();
     }
 
-    /// The first waiting work of a session.
+    /// Takes the first waiting work of a session.
     fn take_of(state: &mut State, number: u64) -> Option<(u64, Work)> {
         let session = state.sessions.get_mut(&number)?;
         let work = session.waiting.pop_front()?;
@@ -195,7 +195,7 @@ mod tests {
         let (go, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let (done, ended) = channel();
-        // More than one session may have, of more sessions than all threads are for.
+        // More work than one session may run, in more sessions than there are threads for.
         for session in 1..=(MOST / MOST_OF_SESSION) as u64 + 2 {
             for _ in 0..MOST_OF_SESSION + 3 {
                 let (gate, done) = (gate.clone(), done.clone());
@@ -215,7 +215,7 @@ mod tests {
             answered.recv_timeout(Duration::from_secs(60)).unwrap();
         }
         assert!(threads.state.lock().threads <= MOST + 16);
-        // All that waited runs in the end.
+        // All waiting work runs in the end.
         drop(go);
         let all = (MOST / MOST_OF_SESSION + 2) * (MOST_OF_SESSION + 3);
         for _ in 0..all {

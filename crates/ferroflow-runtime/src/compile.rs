@@ -17,7 +17,7 @@ pub struct PartContext<'a> {
     pub device_of: &'a dyn Fn(&Node) -> Result<Arc<DeviceInfo>>,
     /// Kernels that keep state, shared by the graphs of a session.
     pub kernels: &'a KernelCache,
-    /// How the graph is simplified first.
+    /// How the graph is simplified before it is planned.
     pub rewrites: Rewrites,
 }
 
@@ -33,7 +33,7 @@ pub fn compile_part(part: Pruned, context: &PartContext<'_>) -> Result<CompiledP
     compile_at_depth(part, context, 0)
 }
 
-/// The same for a function that `depth` other functions need to be compiled first.
+/// The same for a function whose compilation `depth` other functions wait for.
 pub(crate) fn compile_at_depth(
     mut part: Pruned,
     context: &PartContext<'_>,

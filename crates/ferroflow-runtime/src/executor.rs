@@ -1,9 +1,9 @@
 //! The executor: one work loop, generic over how values travel ([`Propagator`]).
 //!
-//! A run is a number of work loops, each on one thread, each with a private stack of ready nodes,
-//! and a number of async kernels under way. `outstanding` counts both; when it reaches zero the run
-//! is over. On the first error the loops stop taking nodes and the step's token is cancelled, which
-//! ends the async kernels.
+//! A run consists of work loops, each on one thread with a private stack of ready nodes, and of
+//! async kernels under way. `outstanding` counts both. When it reaches zero, the run is over. On
+//! the first error the loops stop taking nodes, and the step's token is cancelled, which ends the
+//! async kernels.
 
 use crate::flat::FlatState;
 use crate::frames::Frames;
@@ -28,10 +28,10 @@ pub type RunDone = Box<dyn FnOnce(Result<Vec<Tensor>>, &InlineScope) + Send>;
 pub(crate) trait Propagator: Sized + Send + Sync + 'static {
     /// The token of a node that is ready to run. There is one for each node.
     type Ready: Send + 'static;
-    /// Whether threads that complete cheap nodes do not get into each other's way.
+    /// Whether threads that complete cheap nodes rarely contend.
     const IS_SHARED_CHEAPLY: bool;
 
-    /// Queues the nodes that wait for nothing.
+    /// Queues the nodes that wait for no input.
     fn start(&self, plan: &Plan, args: Vec<Tensor>, ready: &mut Vec<Self::Ready>);
     fn node(ready: &Self::Ready) -> u32;
     fn is_dead(ready: &Self::Ready) -> bool;
@@ -50,7 +50,7 @@ pub(crate) trait Propagator: Sized + Send + Sync + 'static {
     fn park(&self, ready: Self::Ready) -> u64;
     fn parked_node(&self, token: u64) -> Option<u32>;
     fn unpark(&self, token: u64) -> Option<Self::Ready>;
-    /// The run is over.
+    /// Ends the run, and releases its values.
     fn finish(self, plan: &Plan, succeeded: bool);
 }
 
@@ -95,7 +95,7 @@ pub fn run_blocking(
     });
     run(plan, args, step, &InlineScope::new(ThreadKind::Blocking), done);
     let mut result = wait.0.lock();
-    // Always ends: every async kernel finishes its `Done`, at the latest when that is dropped.
+    // The wait ends: every async kernel finishes its `Done`, at the latest by dropping it.
     wait.1.wait_while(&mut result, |r| r.is_none());
     result.take().unwrap_or_else(|| Err(err!(Internal, "a run ended without a result")))
 }
@@ -110,9 +110,9 @@ struct Run<P: Propagator> {
     values: Option<P>,
     outstanding: AtomicUsize,
     failed: AtomicBool,
-    /// Its caller blocks, and runs nodes besides the compute threads.
+    /// The caller blocks, and runs nodes beside the compute threads.
     has_guest: bool,
-    /// Async kernels that are being started, with their results if those are there already.
+    /// Async kernels that are being started, and the results that are already there.
     starting: Mutex<SmallVec<[(u64, Option<Result<Outputs>>); 1]>>,
     /// Async kernels that finish while the run is being stopped.
     stopped: Mutex<Option<Vec<(u64, Result<Outputs>)>>>,
@@ -177,7 +177,7 @@ impl<P: Propagator> Run<P> {
         }
     }
 
-    /// The same. Returns whether this thread still holds the count.
+    /// The same. Returns whether this thread still holds its count of `outstanding`.
     fn run_ready(self: &Arc<Self>, mut queue: Vec<P::Ready>, scope: &InlineScope) -> bool {
         let _denormals = FlushDenormals::begin();
         let mut outputs = Outputs::new();
@@ -243,7 +243,8 @@ impl<P: Propagator> Run<P> {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// A node with dead inputs: its outputs are dead. A dead result is an error of the fetch.
+    /// Completes a node with dead inputs: its outputs are dead. A dead result is an error of the
+    /// fetch.
     fn finish_dead(&self, node: &PlanNode, mut ready: P::Ready, queue: &mut Vec<P::Ready>) {
         let inputs = self.values().inputs(&self.plan, &mut ready);
         inputs.iter_mut().for_each(|v| *v = Value::Empty);
@@ -253,8 +254,8 @@ impl<P: Propagator> Run<P> {
         self.values().complete(&self.plan, ready, None, queue);
     }
 
-    /// Gives half of a long queue to an idle thread, if there is one: the half that this thread
-    /// would run last.
+    /// Gives half of a long queue to an idle thread, if there is one. It gives away the nodes that
+    /// this thread would run last.
     fn share(self: &Arc<Self>, queue: &mut Vec<P::Ready>) {
         // A caller that blocks runs nodes too, so one compute thread stays idle for its core.
         if self.step.threads.idle() > usize::from(self.has_guest) {
@@ -272,8 +273,8 @@ impl<P: Propagator> Run<P> {
         }));
     }
 
-    /// Runs a node that may block on a thread where that is allowed. Takes over a count. The nodes
-    /// that it makes ready go back to the compute threads.
+    /// Runs a node that may block, on a thread that may. Takes over a count of `outstanding`. The
+    /// nodes that become ready go back to the compute threads.
     fn run_io(self: Arc<Self>, ready: P::Ready) {
         let threads = self.step.threads.clone();
         threads.spawn_blocking(Box::new(move || {
@@ -300,8 +301,8 @@ impl<P: Propagator> Run<P> {
         }));
     }
 
-    /// Runs one node and drops its remaining inputs: a value that is kept prevents the reuse of its
-    /// storage, and the update of a variable in place.
+    /// Runs one node and drops its remaining inputs. An input that stayed alive would prevent the
+    /// reuse of its storage, and the update of a variable in place.
     fn run_node(
         self: &Arc<Self>,
         node: &PlanNode,
@@ -328,7 +329,7 @@ impl<P: Propagator> Run<P> {
         match &node.kernel {
             None => {
                 if let (NodeKind::Ret(i), Some(value)) = (node.kind, inputs.first_mut()) {
-                    // Its value is read when the step is over, but it must have one now.
+                    // The value is read when the step is over, but the variable must have one now.
                     if let Value::Ref(variable) = value
                         && !variable.is_initialized()
                         && let Err(e) = variable.read()
@@ -340,7 +341,7 @@ impl<P: Propagator> Run<P> {
             }
             Some(KernelBox::Sync(kernel)) => {
                 if is_dead {
-                    // A Send passes on that its value is dead.
+                    // A Send forwards a dead value as dead.
                     inputs.iter_mut().for_each(|v| *v = Value::Dead);
                 }
                 let mark = self.begin_on_gpu(node);
@@ -411,8 +412,8 @@ impl<P: Propagator> Run<P> {
         Ok(ready)
     }
 
-    /// Starts an async kernel. Returns its result if it finishes before `start` returns: a function
-    /// that does not wait costs no hop to another thread.
+    /// Starts an async kernel. Returns its result if it finishes before `start` returns, so that a
+    /// function that does not wait costs no switch of threads.
     fn start_async(
         self: &Arc<Self>,
         kernel: &Arc<dyn ferroflow_core::AsyncKernel>,
@@ -435,20 +436,21 @@ impl<P: Propagator> Run<P> {
         // Without a result, the kernel has kept `done` and will finish the node later.
         let result = started?;
         self.outstanding.fetch_sub(1, Ordering::Relaxed);
-        // A panic dropped `done`, whose error says less than the panic.
+        // When a panic drops `done`, its error says less than the panic's.
         Some(result.and_then(|outputs| panicked.clone().map(|()| outputs)).or_else(|e| {
             panicked?;
             Err(e)
         }))
     }
 
-    /// In traced steps, has the GPU of a node note when it begins with the node's work.
+    /// In traced steps, makes the GPU record the time at which it begins the node's work.
     fn begin_on_gpu(&self, node: &PlanNode) -> Option<usize> {
         let (stats, gpu) = (self.step.stats.as_ref()?, node.info.device.gpu.as_ref()?);
         stats.gpus.mark(gpu)
     }
 
-    /// Has the GPU note when it has completed the node's work, which is enqueued now.
+    /// Makes the GPU record the time at which it completes the node's work, which is enqueued by
+    /// now.
     fn end_on_gpu(&self, node: &PlanNode, mark: Option<usize>) {
         if let (Some(stats), Some(gpu), Some(mark)) =
             (&self.step.stats, &node.info.device.gpu, mark)
@@ -489,8 +491,9 @@ impl<P: Propagator> Run<P> {
         self.record(error, scope);
     }
 
-    /// Keeps the first error that is not a consequence of another, and stops the run. When the step
-    /// was cancelled from outside, that is the reason, whatever errors its nodes return.
+    /// Keeps the first error that is not a consequence of another, and stops the run. In a step
+    /// that was cancelled from outside, it keeps the reason of the cancellation, whatever errors
+    /// the nodes return.
     fn record(self: &Arc<Self>, error: Error, scope: &InlineScope) {
         let error = match self.step.cancel.error() {
             Some(reason) if !reason.is_derived() => reason,
@@ -505,11 +508,11 @@ impl<P: Propagator> Run<P> {
         };
         self.stopped.lock().get_or_insert_default();
         self.failed.store(true, Ordering::Release);
-        // The rendezvous first: receivers that are cancelled fail in turn, and find the reason
-        // there.
+        // Aborts the rendezvous first: receivers that are cancelled fail in turn, and take the
+        // reason from there.
         self.step.rendezvous.abort(error.clone());
         self.step.cancel.cancel(error.derived());
-        // The kernels that this has stopped end in this scope.
+        // Async kernels that were stopped complete in this scope.
         let stopped = self.stopped.lock().take();
         for (token, result) in stopped.unwrap_or_default() {
             let run = self.clone();
@@ -542,8 +545,8 @@ impl<P: Propagator> Run<P> {
     }
 }
 
-/// Calls `done` with the results in host memory. A fetched reference to a variable of a GPU is read
-/// when the step is over, so no node has copied its value.
+/// Calls `done` with the results in host memory. A fetched reference to a GPU's variable has no
+/// node that copies its value: it is read here, after the step.
 fn results_on_host(result: Result<Vec<Tensor>>, scope: &InlineScope, done: RunDone) {
     let mut all = match result {
         Ok(all) => all,
@@ -651,13 +654,13 @@ pub(crate) fn snapshot_refs(node: &PlanNode, inputs: &mut [Value]) -> Result<()>
     Ok(())
 }
 
-/// Runs a kernel; a panic becomes an error of its step.
+/// Runs a kernel. A panic of the kernel becomes an error of its step.
 pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(err!(Internal, "kernel panicked: {}", panic_text(&*panic))))
 }
 
-/// A small number for this thread, as traces show it.
+/// A small number that traces show for this thread.
 fn thread_number() -> u32 {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -24,9 +24,8 @@ impl FlatState {
         })
     }
 
-    /// Gives the state back for the next step. Only after a step that ran to its end: every node
-    /// has then run, and running a node empties its slots; its counter was set again when it became
-    /// ready.
+    /// Keeps the state for the next step. Only a step that ran to its end may call this: every node
+    /// has then run and emptied its slots, and each counter was reset when its node became ready.
     pub fn recycle(self, plan: &Plan) {
         const KEPT: usize = 64;
         let mut spare = plan.spare_states.lock();

@@ -1,5 +1,5 @@
-//! The number of a frame instance, as it appears in rendezvous keys: TensorFlow's, bit for bit,
-//! since both ends of a transfer inside a loop compute it on their own.
+//! The number of a frame instance, as it appears in rendezvous keys. Both ends of a transfer inside
+//! a loop compute it on their own, so it equals TensorFlow's bit for bit.
 
 /// The id of the instance of frame `name` that iteration `iteration` of frame `parent` entered. The
 /// root frame is 0.

@@ -1,11 +1,12 @@
 //! How values travel when there is control flow: dead values, and loops whose iterations each have
 //! slots and counters of their own. One lock per frame instance.
 //!
-//! A frame instance is one run of a loop. Its iterations are a window: iteration `i + 1` starts
-//! when a NextIteration fires in `i` and fewer than `parallel_iterations` are under way, else its
-//! first values wait. An iteration is over when nothing in it, nor in a child it entered, is left
-//! to run and the one before it is over; a frame when all its inputs came and all its iterations
-//! are over. Then its Exits that were only ever dead tell the parent so.
+//! A frame instance is one run of a loop. Its iterations form a window. Iteration `i + 1` starts
+//! when a NextIteration fires in `i` and fewer than `parallel_iterations` are under way; otherwise
+//! its first values wait. An iteration is over when the one before it is over and nothing remains
+//! to run in it or in a child frame that it entered. A frame is over when all its inputs have come
+//! and all its iterations are over. Exits that were dead in every iteration then send a dead value
+//! to the parent.
 
 use crate::executor::Propagator;
 use crate::frame_id::child_frame_id;
@@ -31,7 +32,7 @@ struct Parked {
 
 /// One instance of a frame.
 pub(crate) struct Frame {
-    /// Index of its `FrameInfo`.
+    /// Index of the loop's `FrameInfo`.
     info: u32,
     id: u64,
     /// The frame it was entered from, and the iteration.
@@ -43,19 +44,19 @@ struct FrameState {
     /// Iterations under way; the front one is number `first`.
     iterations: VecDeque<Iteration>,
     first: u64,
-    /// Enters that have not fired yet.
+    /// The number of Enters that have not fired yet.
     pending_enters: u32,
     /// Iterations that are not over.
     under_way: u32,
-    /// Values of loop invariants, for iterations to come.
+    /// Values of loop invariants, for later iterations.
     invariants: Vec<(u32, Value)>,
     /// NextIteration nodes that wait for room, with their values.
     waiting_next: Vec<(u32, Value)>,
-    /// Exits that were dead.
+    /// Exits that received a dead value.
     dead_exits: Vec<u32>,
     /// Child instances that have inputs to come or iterations under way, by frame and iteration.
     children: HashMap<(u32, u64), Arc<Frame>>,
-    /// Finished iterations' memory, for the next.
+    /// The memory of finished iterations, for reuse.
     spare: Vec<Iteration>,
 }
 
@@ -63,12 +64,12 @@ struct FrameState {
 struct Iteration {
     place: Arc<Place>,
     counts: Vec<Count>,
-    /// Nodes ready or running, and children entered that are not done.
+    /// The number of ready or running nodes, and of entered child frames that are not over.
     outstanding: u32,
 }
 
-/// Where a node runs: an iteration of a frame, and its slots. Slots are written with the frame's
-/// lock held, read by the holder of a [`ReadyNode`].
+/// Where a node runs: an iteration of a frame, and its slots. Writers hold the frame's lock. The
+/// reader holds the [`ReadyNode`].
 struct Place {
     frame: Arc<Frame>,
     number: u64,
@@ -82,7 +83,7 @@ pub(crate) struct Count {
     pub dead: u32,
 }
 
-/// A node ready to run; the only one of its kind.
+/// A node that is ready to run. Each node has at most one of these in an iteration.
 pub(crate) struct ReadyNode {
     node: u32,
     is_dead: bool,
@@ -159,7 +160,8 @@ impl Propagator for Frames {
                     frame.state.lock()
                 }
                 _ => {
-                    // Dead in every iteration but the last: only the newest iteration counts.
+                    // Exits are dead in every iteration but the last, so only the newest iteration
+                    // counts.
                     let mut state = frame.state.lock();
                     if iteration == state.newest() {
                         state.dead_exits.push(ready.node);
@@ -216,8 +218,9 @@ impl Propagator for Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // Frames and iterations refer to each other. A loop that has ended has let go of its own;
-        // the root, and all that a failed step leaves behind, are taken apart here.
+        // Frames and iterations refer to each other. A loop that has ended has dropped its own
+        // references. The root, and the frames that a failed step leaves behind, are taken apart
+        // here.
         let mut left = vec![self.root.clone()];
         while let Some(frame) = left.pop() {
             let mut state = frame.state.lock();
@@ -267,8 +270,8 @@ impl Iteration {
         for edge in edges {
             let to = &plan.nodes[edge.to as usize];
             let count = &mut self.counts[to.frame_node as usize];
-            // In a loop whose Exit is alive more than once, more arrives than was waited for. The
-            // node is on its way and its slots are not ours any more.
+            // In a loop whose Exit is alive more than once, a node may receive more values than it
+            // waits for. It is queued already, and its slots belong to the thread that runs it.
             let is_extra_control = edge.slot == CONTROL && count.pending < 2;
             if count.pending == 0 || (to.kind == NodeKind::Merge && is_extra_control) {
                 continue;
@@ -277,7 +280,8 @@ impl Iteration {
                 Some(outputs) if edge.slot != CONTROL => outputs.get_mut(edge.slot as usize),
                 _ => None,
             };
-            // What a kernel did not set is dead: the branch of a Switch that was not taken.
+            // An output that the kernel did not set is dead: the branch of a Switch that was not
+            // taken.
             let source = source.filter(|v| !v.is_dead() && !v.is_empty());
             let is_dead = match edge.slot {
                 CONTROL => all_dead && !edge.is_order,
@@ -308,13 +312,12 @@ impl Iteration {
 }
 
 impl Count {
-    /// Counts an arrival at a Merge, which fires on its first live value, or when all its inputs
-    /// are dead, and in any case after its control inputs. `pending` is 1 until a value came, plus
-    /// 2 for each control edge. A value that comes too late is dropped. At the head of a loop that
-    /// is entered dead the other input is never going to come: a NextIteration says nothing rather
-    /// than something dead.
+    /// Counts an arrival at a Merge. A Merge fires after its control inputs, on its first live
+    /// value, or when all its inputs are dead. `pending` is 1 until a value came, plus 2 for each
+    /// control edge. A value after the first live one is dropped. At the head of a loop that is
+    /// entered dead, the other input never arrives: a NextIteration sends no dead values.
     ///
-    /// Whether it takes the value, whether it is ready, and whether dead.
+    /// Returns whether the Merge takes the value, whether it is ready, and whether it is dead.
     fn merge(&mut self, edge: &Edge, is_dead: bool, to: &PlanNode) -> (bool, bool, bool) {
         let is_taken = edge.slot != CONTROL && !is_dead && self.pending & 1 == 1;
         if edge.slot == CONTROL {
@@ -340,15 +343,16 @@ impl FrameState {
         self.iterations.get_mut(at as usize)
     }
 
-    /// Starts the next iteration of `frame`, whose state this is.
+    /// Starts the next iteration of `frame`; `self` is the frame's state.
     fn push_iteration(&mut self, plan: &Plan, frame: &Arc<Frame>) -> &mut Iteration {
         let info = plan.frame(frame.info);
         let number = self.first + self.iterations.len() as u64;
-        // The memory of an iteration that is over, unless a thread is still letting go of it.
+        // Reuses the memory of an iteration that is over, unless a thread still holds a reference
+        // to it.
         let spare = self.spare.pop().and_then(|mut spare| {
             let place = Arc::get_mut(&mut spare.place)?;
-            // A node that waits for a value that never comes keeps those that came. A Merge of the
-            // next iteration must not find them.
+            // A node whose inputs did not all arrive keeps the values that did. A Merge of the next
+            // iteration must not find them.
             place.slots.clear();
             place.number = number;
             Some(spare)
@@ -365,7 +369,7 @@ impl FrameState {
         self.iterations.back_mut().expect("just pushed")
     }
 
-    /// One thing less outstanding in an iteration; whether that was the last.
+    /// Counts one outstanding node or child less in an iteration. Returns whether it was the last.
     fn count_down(&mut self, iteration: u64) -> bool {
         match self.iteration(iteration) {
             Some(current) => {
@@ -391,7 +395,7 @@ impl FrameState {
     }
 }
 
-/// An Enter fired: its value goes to the child frame, which the first of them makes.
+/// An Enter fired. Its value goes to the child frame, which the frame's first Enter creates.
 fn enter(
     (frame, iteration, node): (&Arc<Frame>, u64, u32),
     (child, is_constant): (u32, bool),
@@ -417,7 +421,7 @@ fn enter(
     let edges = plan.edges_of(&plan.nodes[node as usize]);
     let mut state = instance.state.lock();
     if is_constant {
-        // A loop invariant is seen by the iterations under way and by those to come.
+        // The iterations under way and all later ones receive a loop invariant.
         let value = outputs.and_then(<[Value]>::first_mut).map_or(Value::Dead, std::mem::take);
         for current in &mut state.iterations {
             activate_invariant(current, plan, edges, &value, queue);
@@ -446,8 +450,8 @@ fn activate_invariant(
     iteration.activate(plan, edges, if value.is_dead() { None } else { Some(outputs) }, queue);
 }
 
-/// A NextIteration fired in `iteration`: its value goes to the next one, which starts if there is
-/// room, else the value waits. The frame's lock is held.
+/// A NextIteration fired in `iteration`. Its value goes to the next iteration, which starts if
+/// there is room for it; otherwise the value waits. The caller holds the frame's lock.
 fn next_iteration(
     frame: &Arc<Frame>,
     state: &mut FrameState,
@@ -493,8 +497,8 @@ fn start_iteration(
     (state.invariants, state.waiting_next) = (invariants, waiting);
 }
 
-/// Nothing is outstanding in some iteration any more: it, those after it that only waited for it,
-/// and the frame itself may be over; then the same goes for the parent.
+/// Handles an iteration in which nothing is outstanding. It may be over, and so may the later
+/// iterations that waited for it alone, the frame, and in turn the parent.
 fn iteration_idle(frame: &Arc<Frame>, plan: &Plan, queue: &mut Vec<ReadyNode>) {
     let mut frame = frame.clone();
     loop {
@@ -504,7 +508,7 @@ fn iteration_idle(frame: &Arc<Frame>, plan: &Plan, queue: &mut Vec<ReadyNode>) {
             if !state.is_done() || frame.parent.is_none() {
                 return;
             }
-            // Done for good; a second caller must not find it so again.
+            // The frame is over. A second caller must not end it again.
             state.under_way = u32::MAX;
             state.spare.clear();
             std::mem::take(&mut state.dead_exits)

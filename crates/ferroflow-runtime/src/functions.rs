@@ -1,4 +1,4 @@
-//! FunctionInstantiator at run time: bodies compiled into plans, called within the caller's step.
+//! Functions at run time: bodies compiled into plans, and called within the caller's step.
 
 use crate::compile::{PartContext, compile_at_depth};
 use crate::executor;
@@ -17,10 +17,11 @@ use std::sync::{Arc, Weak};
 
 /// Calls nested deeper than this count as endless recursion.
 const MAX_DEPTH: u32 = 256;
-/// One nested call out of this many goes to another thread: the stack of a caller may be small.
+/// One nested call out of this many goes to another thread, because the caller's stack may be
+/// small.
 const CALLS_PER_STACK: u32 = 32;
-/// FunctionInstantiator that need each other to be compiled, nested deeper than this, count as
-/// endless recursion.
+/// Functions whose compilation needs other functions, nested deeper than this, count as endless
+/// recursion.
 const MAX_COMPILING: u32 = 64;
 
 /// The functions of a session.
@@ -35,7 +36,7 @@ pub struct FunctionRuntime {
 }
 
 impl FunctionRuntime {
-    /// FunctionInstantiator of `library` that run on `device`.
+    /// The functions of `library`, which run on `device`.
     pub fn new(
         catalog: Arc<Catalog>,
         device: Arc<DeviceInfo>,
@@ -80,8 +81,8 @@ impl FunctionRuntime {
         &self.threads
     }
 
-    /// The same functions, for kernels that run while `depth` functions are being compiled, each
-    /// for the one before.
+    /// The same functions, for kernels that fold constants while `depth` functions are being
+    /// compiled, each for the one before.
     pub(crate) fn nested(self: &Arc<Self>, depth: u32) -> Arc<dyn FunctionInstantiator> {
         Arc::new(NestedFunctions { runtime: self.clone(), depth })
     }
@@ -142,7 +143,7 @@ impl FunctionInstantiator for FunctionRuntime {
     }
 }
 
-/// The functions of a session, as kernels see them that fold constants of a function's body.
+/// The functions of a session, for kernels that fold constants of a function's body.
 struct NestedFunctions {
     runtime: Arc<FunctionRuntime>,
     /// How many functions are being compiled, each for the one before.

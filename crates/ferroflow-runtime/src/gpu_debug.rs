@@ -1,10 +1,11 @@
-//! Waits for the work of each node on a GPU, so that a fault of a kernel names its node. Without
-//! this, the error shows at the next node that waits for the GPU, such as a copy to the host.
+//! Waits for the work of each node on a GPU, so that the error of a faulty kernel names its node.
+//! Without this, the error appears at the next node that waits for the GPU, such as a copy to the
+//! host.
 
 use ferroflow_core::{Ctx, KernelBox, NodeInfo};
 use std::sync::OnceLock;
 
-/// Set to `1`, it turns waiting on for the process.
+/// The variable that turns this on for the process, if it is `1`.
 const VARIABLE: &str = "FERROFLOW_GPU_DEBUG";
 
 /// Whether each node waits for its GPU.
@@ -13,7 +14,7 @@ pub(crate) fn is_on() -> bool {
     *IS_ON.get_or_init(|| std::env::var(VARIABLE).is_ok_and(|value| value == "1"))
 }
 
-/// `kernel` of a node, which waits until its GPU has completed its work.
+/// Wraps the `kernel` of a node so that it waits until its GPU has completed the work.
 pub(crate) fn waiting(kernel: KernelBox, info: &NodeInfo) -> KernelBox {
     match (kernel, &info.device.gpu) {
         (KernelBox::Sync(kernel), Some(gpu)) => {

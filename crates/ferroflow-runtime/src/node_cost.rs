@@ -1,6 +1,6 @@
-//! What nodes cost, in nanoseconds. An op declares itself expensive for the most that it may be
-//! asked to do. A node of such an op that has little to do, such as the sum of ten numbers, is
-//! measured, and is cheap once that shows.
+//! The cost of nodes in nanoseconds. An op declares itself expensive for its largest inputs. A node
+//! of such an op is measured, and counts as cheap if it proves to be: the sum of ten numbers, for
+//! example.
 
 use ferroflow_core::DType;
 use ferroflow_core::inline::{WAKE_NANOS, node_nanos};
@@ -11,15 +11,15 @@ use std::time::Instant;
 /// The estimate for an expensive node before it has run a few times.
 const FIRST_ESTIMATE: u32 = 100_000;
 
-/// What it costs to enqueue a kernel of a GPU, however much that computes.
+/// The cost of enqueueing a kernel on a GPU, however much the kernel computes.
 const ENQUEUE_NANOS: u64 = 5_000;
 
-/// What is known of the cost of a node.
+/// The known cost of a node.
 pub(crate) enum NodeCost {
     Cheap,
     /// It enqueues work on a GPU.
     Enqueues,
-    /// However long it took so far, the next time it may wait for a file.
+    /// It may wait for a file the next time, however short it was so far.
     Expensive,
     /// A moving average.
     Measured(AtomicU32),
@@ -75,7 +75,7 @@ impl NodeCost {
 }
 
 fn note(nanos: &AtomicU32, took: u32) {
-    // When two threads do this at the same time one measurement is lost, which does not matter.
+    // When two threads do this at the same time, one measurement is lost. The average bears that.
     let before = nanos.load(Ordering::Relaxed);
     nanos.store(before - before / 4 + took / 4, Ordering::Relaxed);
 }

@@ -1,5 +1,5 @@
-//! Simplifies the graph of a step before it is planned: the passes of the graph crate, which fold
-//! constants with the task's own kernels.
+//! Simplifies the graph of a step before it is planned, with the passes of `ferroflow-graph`. They
+//! fold constants with the task's own kernels.
 
 use crate::functions::{FunctionRuntime, detached_step};
 use ferroflow_core::{
@@ -10,7 +10,7 @@ use ferroflow_graph::passes::{self, Pruned, Rewrites};
 use ferroflow_graph::{Catalog, FunctionInstantiator, KernelInit, Node};
 use std::sync::Arc;
 
-/// What constants are folded with.
+/// The catalog, device and functions that constants are folded with.
 pub(crate) struct GraphOptimizer<'a> {
     catalog: &'a Catalog,
     device: &'a Arc<DeviceInfo>,
@@ -19,8 +19,7 @@ pub(crate) struct GraphOptimizer<'a> {
 }
 
 impl<'a> GraphOptimizer<'a> {
-    /// An optimizer with the catalog, device and functions of `runtime`, for a graph that `depth`
-    /// other functions need to be compiled first.
+    /// An optimizer for a graph whose compilation `depth` other functions wait for.
     pub fn new(runtime: &'a Arc<FunctionRuntime>, depth: u32) -> GraphOptimizer<'a> {
         GraphOptimizer {
             catalog: runtime.catalog(),

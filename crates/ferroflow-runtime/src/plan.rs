@@ -1,5 +1,5 @@
-//! The plan: a graph compiled once, to be run many times. Flat arrays and `u32` ids; everything
-//! that can be known before a step is worked out here.
+//! The plan: a graph compiled once, to be run many times. It has flat arrays and `u32` ids, and
+//! holds all that can be computed before a step.
 
 mod frame_info;
 
@@ -22,13 +22,14 @@ use std::sync::Arc;
 /// A compiled graph.
 pub struct Plan {
     pub(crate) nodes: Box<[PlanNode]>,
-    /// Outgoing edges of all nodes; each node has a contiguous run, data edges by slot first.
+    /// The outgoing edges of all nodes. The edges of one node are contiguous: data edges first, by
+    /// slot.
     pub(crate) edges: Box<[Edge]>,
-    /// Nodes that wait for nothing.
+    /// Nodes that wait for no other node.
     pub(crate) roots: Vec<u32>,
     /// The node of each argument.
     pub(crate) args: Vec<u32>,
-    /// The tensor that each result is, as `node:slot`.
+    /// The tensor of each result, as `node:slot`.
     pub(crate) ret_names: Vec<String>,
     pub(crate) input_slots: usize,
     /// Present when the graph has control flow or may receive dead values.
@@ -42,27 +43,27 @@ pub struct Plan {
 pub(crate) struct PlanNode {
     pub kernel: Option<KernelBox>,
     pub info: Arc<NodeInfo>,
-    /// Where its inputs start among all input slots.
+    /// The index of its first input slot.
     pub first_input: u32,
     pub inputs: u32,
     pub first_edge: u32,
     pub edges: u32,
-    /// Edges to wait for, control edges included. For a Merge: 1 + 2 * control edges.
+    /// The number of edges to wait for, with control edges. For a Merge: 1 + 2 * control edges.
     pub pending: u32,
     pub kind: NodeKind,
     pub cost: NodeCost,
-    /// It may block, so it runs on a thread where that is allowed.
+    /// It may block, so it runs on a thread that may.
     pub does_io: bool,
     /// Some input is a reference that the kernel must see as a snapshot.
     pub derefs: bool,
-    /// An alias of the variable that it takes, though its kernel computes a value: a consumer reads
-    /// the variable when it runs.
+    /// Its output is an alias of the variable that it takes, though its kernel computes a value: a
+    /// consumer reads the variable when it runs.
     pub passes_ref: bool,
-    /// Inputs that are references for the kernel too.
+    /// The inputs that the kernel takes as references.
     pub ref_inputs: Box<[bool]>,
     /// Runs although inputs are dead: sends, receives.
     pub runs_dead: bool,
-    /// Its place among the nodes and input slots of its frame.
+    /// Its index among the nodes and input slots of its frame.
     pub frame_node: u32,
     pub frame_slot: u32,
     /// Names of the inputs' nodes, for traces.
@@ -89,20 +90,20 @@ pub(crate) struct Edge {
     pub to: u32,
     /// Which input of `to`.
     pub input: u32,
-    /// The same among all input slots of the plan.
+    /// Its index among all input slots of the plan.
     pub place: u32,
     /// `to` waits for this edge alone.
     pub is_only: bool,
     /// No later edge of this node carries the same output: the value can be moved.
     pub is_last_use: bool,
     pub is_from_enter: bool,
-    /// `to` only comes later: it is not dead because this node is.
+    /// The edge sets the order alone: `to` is not dead because this node is.
     pub is_order: bool,
 }
 
 pub(crate) const CONTROL: u32 = u32::MAX;
 
-/// What kernels are made with.
+/// The devices and caches that kernels are made with.
 pub(crate) struct PlanContext<'a> {
     /// The device of a node, by its assigned name.
     pub device_of: &'a dyn Fn(&Node) -> Result<Arc<DeviceInfo>>,
@@ -111,9 +112,8 @@ pub(crate) struct PlanContext<'a> {
     pub kernels: &'a KernelCache,
 }
 
-/// Kernels of stateful nodes, by node name: a queue or a random generator that occurs in several
-/// plans of one session is the same object. Sends and receives keep nothing, and the same name may
-/// stand for different transfers in different plans.
+/// Kernels of stateful nodes by node name: a queue or a random generator that occurs in several
+/// plans of one session is the same object.
 #[derive(Default)]
 pub struct KernelCache {
     kernels: Mutex<HashMap<String, (String, KernelBox)>>,
@@ -126,7 +126,8 @@ impl KernelCache {
         name: &str,
         make: impl FnOnce() -> Result<KernelBox>,
     ) -> Result<KernelBox> {
-        // A transfer keeps nothing, and two graphs may use one name for different ones.
+        // Sends and receives have no state, and two graphs may use one name for different
+        // transfers.
         if !op.is_stateful || matches!(op.role, OpRole::Send | OpRole::Recv) {
             return make();
         }
@@ -142,7 +143,7 @@ impl KernelCache {
         Ok(kernel.clone())
     }
 
-    /// Forgets all kernels, and with them the resources that are private to them.
+    /// Forgets all kernels, and drops the resources that are private to them.
     pub fn clear(&self) {
         let dropped = std::mem::take(&mut *self.kernels.lock());
         drop(dropped);
@@ -200,7 +201,7 @@ impl Plan {
             };
             let on_gpu = info.device.gpu.is_some() && node.op.runs_on_gpu(&node.attrs);
             let controls = node.controls.len() as u32 + waits_for_reads[id.index()];
-            // A result that is a reference is read when the step is over.
+            // A result that is a reference is read after the step.
             let is_result = matches!(kind, NodeKind::Ret(_));
             let (first_edge, edge_count) = ranges[id.index()];
             let place = frames.as_ref().map_or((ROOT, 0, 0), |f| f.places[id.index()]);
@@ -244,7 +245,7 @@ impl Plan {
             .filter(|(_, n)| n.pending == 0 && n.kind != NodeKind::Arg)
             .map(|(i, _)| i as u32)
             .collect();
-        // The last is run first: what has to wait for something starts waiting at once.
+        // The last root is run first: async nodes start to wait at once.
         roots.sort_by_key(|&i| matches!(nodes[i as usize].kernel, Some(KernelBox::Async(_))));
         let args = args.iter().map(|id| id.0).collect();
         let ret_name = |id: &NodeId| {
@@ -278,7 +279,7 @@ impl Plan {
         self.nodes.is_empty()
     }
 
-    /// A frame of a plan that has frames.
+    /// The data of a frame. The plan must have frames.
     pub(crate) fn frame(&self, info: u32) -> &FrameInfo {
         &self.frames.as_deref().expect("only plans with frames run with frames")[info as usize]
     }
@@ -288,8 +289,8 @@ impl Plan {
     }
 }
 
-/// Which inputs stay references for the kernel of node `id`. The kernels of control flow pass on
-/// what they get.
+/// The inputs of node `id` that its kernel takes as references. The kernels of control flow forward
+/// what they receive.
 fn ref_inputs(node: &Node, id: NodeId, variables: &VariableUses) -> Box<[bool]> {
     let is_flow = node.op.control_flow.is_some();
     let inputs = node.input_types.iter().enumerate();
@@ -336,8 +337,8 @@ fn make_kernel(node: &Node, info: &Arc<NodeInfo>, context: &PlanContext<'_>) -> 
         .map_err(|e| e.at_node(&node.name))
 }
 
-/// All edges by source node, and where each node's run starts and how long it is. `first` are pairs
-/// of nodes with a control edge from one to the other that the graph does not have.
+/// All edges by source node, and the start and length of each node's run of edges. `first` holds
+/// additional control edges as pairs of nodes.
 fn collect_edges(graph: &GraphIr, first: &[(NodeId, NodeId)]) -> (Vec<Edge>, Vec<(u32, u32)>) {
     let mut ranges = vec![(0u32, 0u32); graph.len()];
     for (_, node) in graph.iter() {
@@ -404,7 +405,7 @@ fn mark_last_uses(edges: &mut [Edge], ranges: &[(u32, u32)]) {
 }
 
 impl Plan {
-    /// Checks values for arguments against the plan.
+    /// Checks that the number of values equals the number of arguments.
     pub(crate) fn check_args(&self, given: usize) -> Result<()> {
         if given != self.args.len() {
             bail!(InvalidArgument, "{} arguments given, {} expected", given, self.args.len());

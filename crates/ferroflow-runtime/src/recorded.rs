@@ -1,10 +1,10 @@
-//! Steps on a GPU that are recorded once and then replayed: their work is enqueued as a whole, and
-//! no node runs on the host.
+//! Steps on a GPU that are recorded once and then replayed. A replay enqueues all work at once, and
+//! runs no node on the host.
 //!
 //! A plan can be recorded if the GPU's work depends on nothing but the shapes of its arguments, its
 //! constants and its variables. Then every step with arguments of the same shapes enqueues the same
-//! work, and a replay gives the same bits. All other plans run node by node, and so does a step
-//! that finds its variables in other memory than the recorded one.
+//! work, and a replay gives the same bits. All other plans run node by node. So does a step whose
+//! variables are not where they were when it was recorded.
 
 mod eligible;
 mod recording_run;
@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 use recording_run::RecordingRun;
 use std::sync::{Arc, Weak};
 
-/// Steps with equal shapes before the first one is recorded: many plans run only once.
+/// The number of steps with equal shapes before the first recording: many plans run only once.
 const RUNS_BEFORE: u32 = 2;
-/// A plan is not recorded any more when it could not be so often.
+/// The number of failed attempts after which a plan is not recorded any more.
 const MAX_REFUSALS: u32 = 2;
 /// The most sets of shapes that a plan is recorded for.
 const MAX_SHAPES: usize = 4;
@@ -54,10 +54,10 @@ struct RecordedRun {
     /// Where each argument goes; `None` if no node takes it.
     feeds: Vec<Option<u64>>,
     results: Vec<RecordedResult>,
-    /// In the order of their addresses, with the places of their values.
+    /// The variables in the order of their addresses, with the places of their values.
     variables: Vec<Arc<StoredVariable>>,
     places: Vec<Place>,
-    /// Where the variables were found, and its count of removals then.
+    /// The resources that hold the variables, and their count of removals at the recording.
     resources: (Weak<Resources>, u64),
 }
 
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// How a step is to be run.
+/// How to run a step.
 enum Choice {
     NodeByNode,
     /// Node by node on one thread, in the order in which it will be recorded.
@@ -142,7 +142,7 @@ impl Recordings {
                 .into_iter()
                 .all(|((dtype, shape), arg)| *dtype == arg.dtype() && shape == arg.shape())
         };
-        // A recorded step needs no other memory than the steps that were recorded before.
+        // A recorded step needs no other memory than the earlier recordings.
         let runs_before = if self.gpu.recorded_memory() > 0 { 0 } else { RUNS_BEFORE };
         let mut all = self.known.lock();
         if all.len() < MAX_SHAPES && !all.iter().any(is_of) {
@@ -162,7 +162,7 @@ impl Recordings {
         if known.runs <= runs_before || known.memory.is_none() && known.runs == 1 {
             return Choice::Rehearse;
         }
-        // Other steps that begin meanwhile run node by node.
+        // Steps that begin during the recording run node by node.
         known.runs = 0;
         Choice::Record(known.memory.clone())
     }
@@ -205,7 +205,7 @@ impl Recordings {
         None
     }
 
-    /// Drops a recording that is of no use any more.
+    /// Drops a recording that cannot be used any more.
     fn forget(&self, recorded: &Arc<RecordedRun>) {
         let mut all = self.known.lock();
         let is_it = |known: &&mut Known| {
@@ -275,9 +275,9 @@ impl Recordings {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// Not now.
+    /// The recording cannot run at present.
     Busy,
-    /// The recording is of no use any more.
+    /// The recording cannot be used any more.
     Outdated,
 }
 
@@ -298,8 +298,8 @@ impl RecordedRun {
                 feeds.push((arg.bytes()?, *to));
             }
         }
-        // The locks are held until the work is enqueued: a snapshot that another step takes
-        // meanwhile would change under it.
+        // The locks are held until the work is enqueued: otherwise a snapshot of another step could
+        // change under it.
         StoredVariable::with_all(&self.variables, |values| {
             let mut is_shared = false;
             for (value, place) in values.iter_mut().zip(&self.places) {
@@ -328,7 +328,7 @@ struct Results {
 struct Arrived {
     values: Vec<Option<Tensor>>,
     error: Option<Error>,
-    /// Results that are missing, and one for the end of the step.
+    /// The number of missing results, plus one for the end of the step.
     missing: usize,
     done: Option<RunDone>,
 }
@@ -364,7 +364,7 @@ impl Results {
         self.end(scope);
     }
 
-    /// One thing less to wait for. The last one ends the step.
+    /// Counts one missing result less. The last one ends the step.
     fn end(&self, scope: &InlineScope) {
         let mut state = self.state.lock();
         state.missing -= 1;
@@ -380,7 +380,7 @@ impl Results {
         done(error.map_or(values, Err), scope);
     }
 
-    /// Results that still arrive are dropped.
+    /// Cancels the step. Results that still arrive are dropped.
     fn cancel(&self) -> Option<RunDone> {
         self.state.lock().done.take()
     }

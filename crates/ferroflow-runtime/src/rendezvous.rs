@@ -29,7 +29,7 @@ enum Entry {
 struct Waiter {
     id: u64,
     done: RecvDone,
-    /// Set right after the waiter is in the table. Dropping it deregisters the callback.
+    /// Set right after the waiter is in the table. Dropping it removes the callback.
     cancel: Option<OnCancel>,
 }
 
@@ -38,7 +38,7 @@ impl LocalRendezvous {
         LocalRendezvous::default()
     }
 
-    /// Takes a value that was sent and not received.
+    /// Takes a value that was sent and not received yet.
     pub fn take(&self, key: &RendezvousKey) -> Result<Option<Received>> {
         let mut state = self.state.lock();
         match &state.aborted {

@@ -34,15 +34,15 @@ use std::time::Duration;
 /// How a session behaves.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// Keeps variables and queues to itself, instead of sharing them with the task's sessions.
+    /// Keeps variables and queues private, instead of sharing them with the task's other sessions.
     pub isolate_state: bool,
-    /// A device that does not exist is replaced by one that does.
+    /// Replaces a device that does not exist by one that does.
     pub allow_soft_placement: bool,
     /// Logs where each node is placed.
     pub log_device_placement: bool,
-    /// Runs the graph as it was built: no folding, no merging.
+    /// Runs the graph as it was built, without any folding or merging.
     pub disable_optimizer: bool,
-    /// How graphs are made cheaper, unless the optimizer is disabled.
+    /// The passes that make graphs cheaper, unless the optimizer is disabled.
     pub rewrites: Rewrites,
     /// How nodes get a device if they ask for none.
     pub placement: Placement,
@@ -53,13 +53,13 @@ pub struct SessionOptions {
 /// The runs of a step that report costs: one in `every`, counted from run `after` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostRuns {
-    /// 0: none.
+    /// 0 means none.
     pub every: i64,
     pub after: i64,
 }
 
 impl CostRuns {
-    /// Whether run `number` of a step, counted from 1, is one of them.
+    /// Whether the runs include run `number` of a step, counted from 1.
     pub fn include(self, number: i64) -> bool {
         self.every > 0 && number.wrapping_sub(self.after) % self.every == 0
     }
@@ -85,9 +85,10 @@ pub struct RunOptions {
     pub output_partition_graphs: bool,
     /// Returns the cost of nodes.
     pub costs: bool,
-    /// The step fails with `DeadlineExceeded` after this; for [`TaskSession::run_blocking`].
+    /// The time after which the step fails with `DeadlineExceeded`; for
+    /// [`TaskSession::run_blocking`].
     pub timeout: Option<Duration>,
-    /// The step id, where other masters run parts of the same step.
+    /// The step id that the master chose, if other masters run parts of the same step.
     pub step_id: Option<i64>,
 }
 
@@ -98,11 +99,11 @@ pub struct RunOutput {
     pub tensors: Vec<Tensor>,
     pub stats: Option<Arc<StepStats>>,
     pub partition_graphs: Vec<GraphDef>,
-    /// What other tasks recorded.
+    /// The records of other tasks.
     pub metadata: RunMetadata,
-    /// How long nodes of other tasks took, if that was recorded.
+    /// How long nodes of other tasks took, if the run measured it.
     pub measured: MeasuredCosts,
-    /// The graph as it was run and when its nodes ran, if costs were asked for.
+    /// The graph that ran and the times of its nodes, if the request asked for costs.
     pub costs: Option<(GraphDef, Arc<StepStats>)>,
 }
 
@@ -114,7 +115,7 @@ pub struct TaskSession {
     task: Arc<Task>,
     options: SessionOptions,
     graph: RwLock<GraphIr>,
-    /// Grows with each extension.
+    /// Incremented by each extension.
     version: AtomicI64,
     own: Vec<Arc<DeviceInfo>>,
     /// Where nodes may be placed.
@@ -131,7 +132,7 @@ pub struct TaskSession {
     callables: callable::Callables,
     partial_runs: partial::PartialRuns,
     placed: Arc<placement::Placed>,
-    /// Counts the memory of the graph, one for each extension.
+    /// Counts the memory of the graph: one reservation for each extension.
     graph_memory: Mutex<Vec<Reservation>>,
 }
 
@@ -145,7 +146,7 @@ impl TaskSession {
         TaskSession::within(task, scope, graph, options)
     }
 
-    /// Opens a session on `task` that may have other tasks to run on.
+    /// Opens a session on `task` that may run steps on other tasks too.
     pub fn within(
         task: Arc<Task>,
         scope: SessionScope,
@@ -182,8 +183,8 @@ impl TaskSession {
         Ok(session)
     }
 
-    /// Adds nodes and functions; returns the graph's new version. `expected` is the version the
-    /// caller extends, if it keeps count.
+    /// Adds nodes and functions, and returns the graph's new version. `expected` is the version
+    /// that the caller means to extend, if it keeps count.
     pub fn extend(&self, def: &GraphDef, expected: Option<i64>) -> Result<i64> {
         self.ensure_open()?;
         let mut graph = self.graph.write();
@@ -196,12 +197,12 @@ impl TaskSession {
             );
         }
         self.add_to_graph(&mut graph, def)?;
-        // Under the graph's lock: of two callers that extend the same version one is refused.
+        // The graph is locked: of two callers that extend the same version, one is refused.
         self.version.store(current + 1, Ordering::Release);
         Ok(current + 1)
     }
 
-    /// All of `def`, or nothing. Its memory counts for the session.
+    /// Adds all of `def`, or nothing. Its memory counts for the session.
     fn add_to_graph(&self, graph: &mut GraphIr, def: &GraphDef) -> Result<()> {
         let before = graph.len();
         match self.memory.run(|| count_heap(|| self.add_nodes(graph, def))) {
@@ -237,14 +238,14 @@ impl TaskSession {
         Ok(())
     }
 
-    /// Whether nodes are placed when they are added, not when they are needed.
+    /// Whether nodes are placed when they are added, not when a step needs them.
     fn places_all(&self) -> bool {
         matches!(self.options.placement, Placement::First)
     }
 
-    /// Gives every new node a device, if that is when they get one.
+    /// Assigns a device to every new node, if nodes are placed when they are added.
     fn prepare(&self, graph: &mut GraphIr, first: usize) -> Result<()> {
-        // A function runs on one device; what is in it may ask for others.
+        // A function runs on one device, but its nodes may ask for others.
         if self.distribute.is_some() {
             passes::lower(graph, first, &self.task.catalog)?;
         }
@@ -254,19 +255,19 @@ impl TaskSession {
         Ok(())
     }
 
-    /// The devices of its own task.
+    /// The devices of the session's own task.
     pub fn devices(&self) -> &[Arc<DeviceInfo>] {
         &self.own
     }
 
-    /// Where its variables and queues are.
+    /// The variables and queues of the session.
     pub fn resources(&self) -> &Arc<Resources> {
         &self.resources
     }
 
-    /// Starts a step and returns; `done` hears how it ended. `cancel` ends it early; it is for this
-    /// step alone, which cancels it when it fails. The calling thread runs no more of the step than
-    /// a network thread may.
+    /// Starts a step and returns. `done` receives the outcome. `cancel` ends the step early; it
+    /// belongs to this step alone, which cancels it on failure. The calling thread runs no more of
+    /// the step than a network thread may.
     pub fn run(&self, request: RunRequest, cancel: CancelToken, done: SessionDone) {
         InlineScope::network(|scope| self.run_in(scope, request, cancel, done));
     }
@@ -288,8 +289,8 @@ impl TaskSession {
         }
     }
 
-    /// Whether [`TaskSession::run`] will return soon: the graph is small or the step was run
-    /// before. Else it takes a while to compile it.
+    /// Whether [`TaskSession::run`] will return soon: the graph is small, or the step was compiled
+    /// before.
     pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
         if request.options.output_partition_graphs {
             return false;
@@ -305,8 +306,8 @@ impl TaskSession {
         self.compiled.lock().get(&signature).is_some_and(|slot| slot.get().is_some())
     }
 
-    /// Whether it does not take long to compile a step, a partial run or a callable. False also
-    /// while the graph is being extended.
+    /// Whether a step, a partial run or a callable compiles quickly. False also while the graph is
+    /// being extended.
     pub fn is_quick_to_compile(&self) -> bool {
         self.graph.try_read().is_some_and(|graph| may_compile_inline(graph.len()))
     }
@@ -326,7 +327,7 @@ impl TaskSession {
         if let Some(timeout) = timeout {
             let waited = wait.1.wait_while_for(&mut result, |r| r.is_none(), timeout);
             if waited.timed_out() {
-                // The lock is free while cancelling: steps that end store their results here.
+                // Releases the lock while cancelling: steps that end store their results here.
                 parking_lot::MutexGuard::unlocked(&mut result, || {
                     cancel.cancel(err!(DeadlineExceeded, "the step took longer than {timeout:?}"));
                 });
@@ -398,7 +399,8 @@ impl TaskSession {
                     ..RunOutput::default()
                 };
                 done(guard.reason(result).map(output));
-                // Only now: when a session has ended, all its steps have reported their outcome.
+                // Dropped last: when a session has ended, all its steps have reported their
+                // outcome.
                 drop(guard);
             }),
         );
@@ -411,7 +413,7 @@ impl TaskSession {
         stats: Option<Arc<StepStats>>,
     ) -> Arc<StepCtx> {
         Arc::new(StepCtx {
-            // Unique across all masters that share workers, hence random. TensorFlow's range.
+            // Several masters may share workers, so the id is random. The range is TensorFlow's.
             step_id: step_id.unwrap_or_else(|| fastrand::i64(0..1 << 57)),
             rendezvous: Arc::new(LocalRendezvous::new()),
             resources: self.resources.clone(),
@@ -425,8 +427,8 @@ impl TaskSession {
         })
     }
 
-    /// The compiled form of a signature, compiled when it is first seen. After a failure the next
-    /// run tries again: the graph may have grown.
+    /// The compiled form of a signature, compiled at its first use. After a failure, the next run
+    /// compiles again: the graph may have grown.
     fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
         let slot = self.compiled.lock().get(&signature).cloned();
         if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
@@ -488,25 +490,25 @@ impl TaskSession {
         compile_part(part, &context)
     }
 
-    /// Whether some of a placed graph is for other tasks.
+    /// Whether some nodes of a placed graph run on other tasks.
     fn is_distributed(&self, graph: &GraphIr) -> bool {
         let is_own = |device: &str| device.is_empty() || self.own.iter().any(|d| d.text == device);
         self.distribute.is_some() && !graph.iter().all(|(_, node)| is_own(&node.device))
     }
 
-    /// The device a node was placed on.
+    /// The device that a node is placed on.
     fn device_of(&self, node: &Node) -> Result<Arc<DeviceInfo>> {
         let found = self.own.iter().find(|d| d.text == node.device || node.device.is_empty());
         found.cloned().ok_or_else(|| err!(Internal, "no device {}", node.device))
     }
 
-    /// Ends the session: running steps are cancelled, later calls refused; `done` is called when
-    /// the last step has ended.
+    /// Ends the session: cancels running steps and refuses later calls. Calls `done` when the last
+    /// step has ended.
     pub fn close(&self, done: Box<dyn FnOnce() + Send>) {
         self.end(TaskSession::closed_by_client(), done);
     }
 
-    /// [`TaskSession::close`] for a reason that the running steps fail with.
+    /// Like [`TaskSession::close`]; the running steps fail with `why`.
     pub fn end(&self, why: Error, done: Box<dyn FnOnce() + Send>) {
         let (resources, memory) = (self.resources.clone(), self.memory.clone());
         let ended = Box::new(move || {
@@ -519,12 +521,13 @@ impl TaskSession {
         self.forget_compiled();
     }
 
-    /// The error of steps whose session its client closes.
+    /// The error of running steps when the client closes their session.
     pub fn closed_by_client() -> Error {
         err!(Cancelled, "Step was cancelled by an explicit call to `Session::Close()`.")
     }
 
-    /// Drops compiled steps and functions, whose kernels refer to the functions in turn.
+    /// Drops compiled steps and functions. Their kernels refer to the functions, which refer to the
+    /// kernels.
     fn forget_compiled(&self) {
         self.compiled.lock().clear();
         self.kernels.clear();
@@ -539,14 +542,15 @@ impl TaskSession {
     }
 }
 
-/// Closes the session: its functions refer to each other and would stay in memory.
+/// Closes the session. Its functions refer to each other and would otherwise stay in memory.
 impl Drop for TaskSession {
     fn drop(&mut self) {
         self.close(Box::new(|| {}));
     }
 }
 
-/// A graph may ask for a newer reader than TensorFlow 2.15, whose formats we read.
+/// Checks the versions of a graph. It may require a newer reader than TensorFlow 2.15, whose
+/// formats we read.
 fn check_versions(versions: &Versions) -> Result<()> {
     let (producer, min_consumer) = (versions.producer, versions.min_consumer);
     let current = Versions::default().producer;
@@ -563,7 +567,7 @@ fn check_versions(versions: &Versions) -> Result<()> {
     Ok(())
 }
 
-/// Names a client may give to nodes.
+/// Checks a node name that a client gave.
 fn check_name(name: &str) -> Result<()> {
     let ok = |c: char| c.is_ascii_alphanumeric() || "_>./\\-".contains(c);
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');

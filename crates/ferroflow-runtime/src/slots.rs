@@ -3,9 +3,9 @@
 //! The protocol that makes it sound, and that [`crate::flat`] and [`crate::frames`] keep:
 //!
 //! 1. A slot is the end of one edge. The thread that completes the edge's source writes it, before
-//!    it counts the consumer down for that edge: once in a run without control flow; in an
-//!    iteration of a loop more than once if a graph is odd enough, but with the frame's lock held
-//!    and never after the consumer became ready.
+//!    it counts the consumer down for that edge. Without control flow it is written once in a run.
+//!    In an iteration of a loop, a malformed graph may write it more than once, but only with the
+//!    frame's lock held and never after the consumer became ready.
 //! 2. The consumer becomes ready once, when its count reaches zero; each count-down releases what
 //!    was written before it and the last one acquires all of it (an AcqRel counter, the frame's
 //!    lock, or a single writer that is also the reader). From then on only the holder of the one
@@ -19,8 +19,8 @@ use std::ops::Range;
 /// The input slots of the nodes of a plan, or of one iteration of a loop.
 pub(crate) struct Slots(Box<[UnsafeCell<Value>]>);
 
-// SAFETY: `Value` is Send; the unsafe methods below hand each slot from one writer to one reader,
-// in an order their callers answer for.
+// SAFETY: `Value` is Send. The unsafe methods below hand each slot from one writer to one reader;
+// their callers guarantee the order.
 unsafe impl Sync for Slots {}
 
 impl Slots {

@@ -1,5 +1,5 @@
-//! Measures how fast the devices of a task are, for placement by cost: runs a product and a
-//! negation there, as a step would.
+//! Measures how fast the devices of a task are, for placement by cost. Runs a matrix product and a
+//! negation on each device, as a step would.
 
 use crate::session::{RunRequest, SessionOptions, TaskSession};
 use crate::task::Task;
@@ -8,7 +8,7 @@ use ferroflow_graph::{Attrs, GraphDef, NodeDef};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A measured node should take so many seconds. Larger inputs are tried until it does.
+/// The seconds that a measured node should take at least. Inputs grow until it does.
 const LONG_ENOUGH: f64 = 4e-3;
 
 /// Rows of square matrices.
@@ -17,15 +17,16 @@ const MATRICES: [usize; 5] = [64, 128, 256, 512, 1024];
 /// Elements of vectors; the first is larger than most caches.
 const VECTORS: [usize; 2] = [1 << 20, 1 << 22];
 
-/// How often a step is repeated. The fastest one counts.
+/// The number of repetitions of a step. The fastest one counts.
 const RUNS: usize = 3;
 
-/// Nodes of the longer one of two steps. Their difference does not include what a step costs.
+/// The number of nodes in the longer one of two steps. Their difference leaves out the cost of a
+/// step itself.
 const NODES: usize = 4;
 
 impl Task {
-    /// Measures the devices of this task, unless that has been done: some ten milliseconds each.
-    /// Blocks. A device that cannot run the products has no known speed.
+    /// Measures the devices of this task, unless that has been done. Takes about ten milliseconds
+    /// for each, and blocks. A device that cannot run the products has no known speed.
     pub fn measure_devices(self: &Arc<Task>) {
         for device in &self.devices {
             device.speed.get_or_init(|| {
@@ -44,7 +45,7 @@ impl Task {
         }
     }
 
-    /// The memory of a device. CPUs share that of the process.
+    /// The memory of a device. CPUs share the memory of the process.
     fn memory_of(&self, device: &DeviceInfo) -> u64 {
         if device.kind() != "CPU" {
             return u64::try_from(device.memory_limit).unwrap_or(0);
@@ -54,8 +55,8 @@ impl Task {
     }
 }
 
-/// The size of the last input that was tried, and the seconds of one node. `None` if the op does
-/// not run on this device.
+/// The largest input that was tried, and the seconds of one node. `None` if the op does not run on
+/// this device.
 fn measure(
     task: &Arc<Task>,
     device: &DeviceInfo,
@@ -70,7 +71,7 @@ fn measure(
         let [one, many] = [1, NODES].map(|nodes| fastest(task, device, op, nodes, &x));
         let (one, many) = (one.ok()?, many.ok()?);
         let difference = (many - one) / (NODES - 1) as f64;
-        // A step that was disturbed may make the difference useless.
+        // Other load can make the difference useless.
         let seconds = if difference > 0.0 { difference } else { many / NODES as f64 };
         last = Some((n, seconds));
         if seconds >= LONG_ENOUGH {
@@ -80,7 +81,7 @@ fn measure(
     last
 }
 
-/// The seconds of the fastest step with so many nodes, one after the other.
+/// The seconds of the fastest step with this many nodes in a chain.
 fn fastest(
     task: &Arc<Task>,
     device: &DeviceInfo,
@@ -112,7 +113,7 @@ fn fastest(
     for _ in 0..=RUNS {
         let request = RunRequest {
             feeds: vec![("x".into(), x.clone())],
-            // A fetched value has been computed, on a GPU too.
+            // The fetched value has been computed, on a GPU too.
             fetches: vec![format!("y{}", nodes - 1)],
             ..RunRequest::default()
         };

@@ -5,11 +5,11 @@ use ferroflow_core::{ComputePool, DeviceInfo, Gpu, Resources};
 use ferroflow_graph::Catalog;
 use std::sync::Arc;
 
-/// The devices, resources, threads and ops of one process. Resources outlive sessions: that is how
-/// the workers of a training job meet in one variable.
+/// The devices, resources, threads and ops of one process. Resources outlive sessions, so the
+/// workers of a training job can share one variable.
 pub struct Task {
     pub catalog: Arc<Catalog>,
-    /// Its devices; the first is where feeds enter and fetches leave.
+    /// Its devices. Feeds enter and fetches leave at the first.
     pub devices: Vec<Arc<DeviceInfo>>,
     pub resources: Arc<Resources>,
     pub threads: Arc<Threads>,

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
-/// Deep function nesting runs on one stack; pages are only used when touched.
+/// The stack of a compute thread: deep calls of functions nest on it. Pages are used only when
+/// touched.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
 
-/// A fixed set of compute threads and a growing one for work that blocks. Threads are started when
+/// A fixed set of compute threads, and a growing set for work that blocks. Threads are started when
 /// first needed, and end when the pool is dropped.
 pub struct Threads {
     compute: Arc<Queue>,
@@ -86,8 +87,8 @@ impl Queue {
                 .stack_size(STACK_BYTES)
                 .spawn(move || own.run());
             if started.is_err() {
-                // The system has no thread left. A running thread will get to the work; if there is
-                // none, the caller does it.
+                // The system has no thread left. A running thread will take the work; if there is
+                // none, the caller runs it.
                 let alone = {
                     let mut state = queue.state.lock();
                     state.threads -= 1;

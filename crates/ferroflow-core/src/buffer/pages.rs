@@ -1,5 +1,5 @@
-//! Memory from the system for buffers: zeroed, and for large ones without physical memory until
-//! they are written to.
+//! Zeroed memory from the system for buffers. Large pieces take no physical memory until they are
+//! written to.
 
 use super::{ALIGN, HUGE_FROM, HUGE_PAGE};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -35,14 +35,15 @@ pub(super) unsafe fn release(ptr: NonNull<u8>, capacity: usize) {
 
 static MAPPED: AtomicIsize = AtomicIsize::new(0);
 
-/// Counts bytes of a buffer of this capacity that begin or cease to take memory, if it is mapped.
+/// Counts bytes of a buffer of this capacity that start or stop using physical memory, if the
+/// buffer is mapped.
 pub(super) fn count_mapped(capacity: usize, bytes: isize) {
     if is_mapped(capacity) {
         MAPPED.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
-/// Bytes of mapped buffers that take memory. Other buffers are on the heap.
+/// The bytes of mapped buffers that use physical memory. Other buffers are on the heap.
 pub(super) fn mapped() -> usize {
     usize::try_from(MAPPED.load(Ordering::Relaxed)).unwrap_or(0)
 }
@@ -62,12 +63,12 @@ fn layout(capacity: usize) -> Layout {
 fn map(capacity: usize) -> Option<NonNull<u8>> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     let len = mapped_len(capacity);
-    // Huge pages start at multiples of their size: map more, and unmap what lies around it.
+    // Huge pages start at multiples of their size: maps more, and unmaps the surplus on both sides.
     let around = if capacity >= HUGE_FROM { HUGE_PAGE } else { 0 };
     let prot = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a fresh mapping at an address that the kernel chooses aliases no other memory. The
-    // parts that are unmapped lie within it and outside of what is returned.
+    // unmapped parts lie within it, and outside of the returned memory.
     unsafe {
         let start = mmap_anonymous(std::ptr::null_mut(), len + around, prot, flags).ok()?;
         let start = start.cast::<u8>();

@@ -4,8 +4,8 @@ use super::{Holder, RECYCLE_FROM, count, small, take_unrefused, unreserve};
 use crate::{MemoryOwner, Result};
 use std::fmt;
 
-/// Counts memory that is allocated elsewhere against the limits of the process and of the session
-/// whose work is under way, until it is dropped.
+/// Counts memory that is allocated elsewhere, until it is dropped. It counts against the limits of
+/// the process and of the current session.
 #[derive(Default)]
 pub struct Reservation {
     bytes: usize,
@@ -14,7 +14,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Counts `bytes`. An error if a limit does not allow it; few bytes are not refused.
+    /// Counts `bytes`. Fails if a limit does not allow it; a few bytes are never refused.
     pub fn new(bytes: usize) -> Result<Reservation> {
         if bytes == 0 {
             return Ok(Reservation::default());
@@ -55,8 +55,8 @@ impl Reservation {
         self.bytes
     }
 
-    /// Counts `bytes` in all, more or fewer than before. An error if a limit does not allow it;
-    /// then nothing changes.
+    /// Changes the count to `bytes` in all. If a limit does not allow it, fails and changes
+    /// nothing.
     pub fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes >= self.bytes {
             return self.grow(bytes - self.bytes);

@@ -12,7 +12,7 @@ const KEPT: usize = 256;
 const CHUNK: usize = 64 << 10;
 /// Bytes of an account that a thread reports at a time.
 const PORTION: isize = 16 << 10;
-/// What a small value takes besides its elements: the tensor, its shape, its place in a list.
+/// The bytes that a small value takes besides its elements: tensor, shape, entry in a list.
 pub(super) const AROUND: usize = 128;
 
 thread_local! {
@@ -21,13 +21,13 @@ thread_local! {
 }
 
 struct Local {
-    /// Free blocks of `ALIGN` bytes. They do not count.
+    /// Free blocks of `ALIGN` bytes. They do not count as used.
     free: Vec<NonNull<u8>>,
     /// Bytes that are reserved but not in use.
     credit: usize,
     /// The account that this thread has used last.
     account: Option<&'static MemoryAccount>,
-    /// Bytes that the account does not know of yet.
+    /// Bytes that this thread has not reported to the account yet.
     owed: isize,
 }
 

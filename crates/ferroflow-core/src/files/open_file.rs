@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Files that a session may always have open, while there are any descriptors for files.
+/// The number of files that a session may always have open, while the process has descriptors left.
 const FEW: usize = 8;
 
 static OPEN: OpenFiles = OpenFiles { all: AtomicUsize::new(0) };
@@ -22,7 +22,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// An error if too many are open.
+    /// Opens a file. Fails if too many are open.
     pub(super) fn new(open: impl FnOnce() -> io::Result<OwnedFd>) -> io::Result<OpenFile> {
         let counted = OPEN.count(MemoryOwner::current(), most())?;
         Ok(OpenFile { file: open()?.into(), _counted: counted })
@@ -79,7 +79,8 @@ struct Counted {
 }
 
 impl OpenFiles {
-    /// Counts one more, of at most `most`. Beyond half of them, only for a session with few.
+    /// Counts one more file, of at most `most`. Beyond half of them, serves only sessions with few
+    /// files.
     fn count(&'static self, session: Option<Arc<MemoryOwner>>, most: usize) -> io::Result<Counted> {
         let all = self.all.fetch_add(1, Ordering::Relaxed) + 1;
         let own = session.as_ref().map_or(0, |s| s.open_files.fetch_add(1, Ordering::Relaxed) + 1);

@@ -3,10 +3,10 @@
 
 use crate::HashMap;
 
-/// What a step allocates and frees, in order.
+/// The allocations and frees of a step, in order.
 #[derive(Default)]
 pub(super) struct MemoryTrace {
-    /// Grows with every event.
+    /// The number of events so far.
     now: usize,
     allocations: Vec<Allocation>,
     /// The allocation that is at an address.
@@ -36,8 +36,8 @@ impl MemoryTrace {
         }
     }
 
-    /// Places for all that was allocated. What is fetched stays until the end; what is alive
-    /// besides outlives the step and gets no place.
+    /// Plans places for all allocations. Fetched memory stays until the end. Other memory that is
+    /// still alive outlives the step and gets no place.
     pub fn plan(mut self, fetches: &[u64]) -> MemoryPlan {
         for one in &mut self.allocations {
             if one.until.is_none() && fetches.contains(&one.address) {
@@ -51,14 +51,14 @@ impl MemoryTrace {
 /// Places of the allocations of a step, in their order.
 #[derive(Debug)]
 pub struct MemoryPlan {
-    /// Size and offset. `None` for what outlives the step.
+    /// Size and offset of each. The offset is `None` if the memory outlives the step.
     places: Vec<(usize, Option<usize>)>,
     bytes: usize,
     least: usize,
 }
 
 impl MemoryPlan {
-    /// Large tensors first, each at the first offset where nothing is while it is alive.
+    /// Places large tensors first, each at the first offset that is free while it is alive.
     fn new(allocations: &[Allocation]) -> MemoryPlan {
         let mut places: Vec<(usize, Option<usize>)> =
             allocations.iter().map(|one| (one.size, None)).collect();
@@ -69,7 +69,7 @@ impl MemoryPlan {
         let mut order: Vec<usize> =
             (0..allocations.len()).filter(|&i| lives(i).is_some()).collect();
         order.sort_by_key(|&i| (std::cmp::Reverse(allocations[i].size), i));
-        // By offset.
+        // Sorted by offset.
         let mut placed: Vec<(usize, usize)> = Vec::with_capacity(order.len());
         let mut bytes = 0;
         for i in order {
@@ -93,8 +93,8 @@ impl MemoryPlan {
         MemoryPlan { places, bytes, least: most_alive(allocations) }
     }
 
-    /// The place of allocation number `i`: its offset, or nothing if it outlives the step. `None`
-    /// if none of this size was planned.
+    /// The place of allocation number `i`: its offset, or `None` within if it outlives the step.
+    /// The outer `None` means that no allocation of this size was planned.
     pub(super) fn place(&self, i: usize, size: usize) -> Option<Option<usize>> {
         let (planned, offset) = *self.places.get(i)?;
         (planned == size).then_some(offset)

@@ -1,12 +1,12 @@
-//! Recorded steps: the work that a step enqueued on a GPU, to be enqueued again as a whole. A
-//! replay skips the kernels' host code, and a driver may make one graph of the work.
+//! Recorded steps: the work that a step enqueued on a GPU, to be enqueued again at once. A replay
+//! skips the kernels' host code, and a driver may turn the work into one graph.
 //!
-//! A step is recorded while it runs. What it allocates meanwhile comes from the *arena* of its GPU,
-//! which only recorded steps use, at the addresses that the recorded work has. A rehearsal of the
-//! step shows when it allocates and frees how much, from which follow the places in the arena
-//! ([`MemoryPlan`]). All recordings of a GPU share the arena, because nothing in it outlives a step
-//! and the stream runs one step after the other. So one step at a time is recorded or replayed: it
-//! has the *turn*.
+//! A step is recorded while it runs. Its allocations come from the *arena* of its GPU, which only
+//! recorded steps use, so the recorded addresses stay valid. A rehearsal of the step shows when it
+//! allocates and frees memory. The places in the arena ([`MemoryPlan`]) follow from that. All
+//! recordings of a GPU share the arena, because nothing in it outlives a step and the stream runs
+//! one step after the other. So one step at a time is recorded or replayed: the step that has the
+//! *turn*.
 
 use super::memory_plan::{MemoryPlan, MemoryTrace};
 use super::{Gemm, Gpu, GpuConvolution, GpuFunction, Launch, LaunchArg};
@@ -20,7 +20,7 @@ use std::thread::ThreadId;
 /// Recorded work of one step.
 pub trait RecordedStep: Send + Sync {
     /// Enqueues copies of `feeds` to their addresses, the recorded work, and `fetches`, which it
-    /// takes. They stay where they are if the outcome is not [`Replay::Done`].
+    /// takes. If the outcome is not [`Replay::Done`], `fetches` is unchanged.
     fn replay(&self, feeds: &[(&[u8], u64)], fetches: &mut Vec<StepDownload>) -> Result<Replay>;
 }
 
@@ -41,7 +41,8 @@ pub enum Replay {
     Done,
     /// Another step is being recorded. Nothing is enqueued.
     Busy,
-    /// The memory of the recording was needed elsewhere. Nothing is enqueued, now and later.
+    /// The memory of the recording was needed elsewhere. Nothing is enqueued, and no later replay
+    /// will work.
     Gone,
 }
 
@@ -54,12 +55,12 @@ pub trait RecordableStep {
     fn finish(&mut self);
 }
 
-/// Addresses with a meaning to the caller of a recorded step.
+/// Addresses that the caller of a recorded step uses.
 #[derive(Clone, Debug, Default)]
 pub struct StepMemory {
-    /// Where the step's feeds were copied to. Copies to these are not recorded.
+    /// The destinations of the step's feeds. Copies to them are not recorded.
     pub feeds: Vec<u64>,
-    /// What is downloaded at the end. No other memory of the step may still be in use then.
+    /// The memory that is downloaded at the end. No other memory of the step may be in use then.
     pub fetches: Vec<u64>,
 }
 
@@ -122,14 +123,14 @@ impl RecordedWork {
     }
 }
 
-/// A larger region is given up while a step is rehearsed, which needs as much memory again.
+/// A rehearsal needs as much memory again, so it first releases a region larger than this.
 const LARGE_REGION: usize = 64 << 20;
 
-/// The recorder of a driver: whose turn it is, what is recorded, and the arena.
+/// The recorder of a driver: which step has the turn, the recorded work, and the arena.
 #[derive(Default)]
 pub struct Recorder {
-    /// Whether a step is being recorded, and whether the arena has blocks: both are rare, and
-    /// every launch and every free asks.
+    /// Whether a step is being recorded. Every launch checks this flag, and the next one at every
+    /// free, because both are rarely set.
     is_recording: AtomicBool,
     has_arena: AtomicBool,
     /// Whether a step is being rehearsed.
@@ -142,7 +143,7 @@ pub struct Recorder {
 struct RecorderState {
     turn: Turn,
     work: Vec<RecordedWork>,
-    /// The step cannot be recorded: it has waited for values of the GPU, on which its work may
+    /// The step cannot be recorded. It has waited for values of the GPU, on which its work may
     /// depend, or memory ran out.
     is_refused: bool,
     arena: Arena,
@@ -160,14 +161,13 @@ enum Turn {
     Replaying,
 }
 
-/// Memory that recorded steps share: a region with planned places, and blocks that were not
-/// planned.
+/// Memory that recorded steps share: a region with planned places, and separate blocks.
 #[derive(Default)]
 struct Arena {
-    /// Counts how often its memory was given up.
+    /// Incremented whenever the arena releases memory.
     generation: u64,
     region: Region,
-    /// Regions that were given up while tensors still had memory in them.
+    /// Released regions in which tensors still have memory.
     orphans: Vec<Region>,
     /// The plan of the step that is being recorded, and its next allocation.
     plan: Option<(Arc<MemoryPlan>, usize)>,
@@ -200,18 +200,18 @@ impl Region {
     }
 }
 
-/// What the driver does with memory that is freed.
+/// What the driver must do with memory that is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenBack {
-    /// It belongs to the arena.
+    /// Nothing: the memory belongs to the arena.
     ToArena,
-    /// It was the last of a region that the driver now frees.
+    /// Free this region: the memory was the last in use of it.
     Region(u64, usize),
-    /// The driver frees it.
+    /// Free the memory.
     No,
 }
 
-/// The work of a step as [`Recorder::record`] found it.
+/// The work of a step, as [`Recorder::record`] collected it.
 pub struct Recording {
     /// The work, in order.
     pub work: Vec<RecordedWork>,
@@ -220,9 +220,9 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Runs `step` on this thread and notes what it allocates and frees. `None` if another step is
-    /// being rehearsed. Gives a large region up, which `free` takes: steps that use it are recorded
-    /// again.
+    /// Runs `step` on this thread and notes its allocations and frees. Returns `None` if another
+    /// step is being rehearsed. Releases a large region through `free`: steps that use it are
+    /// recorded again.
     pub fn rehearse(
         &self,
         step: &mut dyn RecordableStep,
@@ -277,7 +277,8 @@ impl Recorder {
         }
     }
 
-    /// The bytes that the arena lacks for `plan`. Frees a region that is too small by `free`.
+    /// The bytes that the arena lacks for `plan`. Releases a region that is too small through
+    /// `free`.
     pub fn lacks(&self, plan: &MemoryPlan, free: &mut dyn FnMut(u64, usize)) -> usize {
         let mut state = self.state.lock();
         if state.turn != Turn::Free || plan.bytes() <= state.arena.region.size {
@@ -296,7 +297,8 @@ impl Recorder {
         plan.bytes()
     }
 
-    /// Gives the arena a region, unless it has got one meanwhile: then `free` takes it back.
+    /// Adds a region to the arena. If the arena has got one meanwhile, returns this one through
+    /// `free`.
     pub fn provide(&self, base: u64, size: usize, free: &mut dyn FnMut(u64, usize)) {
         let mut state = self.state.lock();
         if state.turn == Turn::Free && state.arena.region.size == 0 {
@@ -308,8 +310,9 @@ impl Recorder {
         free(base, size);
     }
 
-    /// Runs and records `step`, whose memory is planned if it was rehearsed. `None` if its work
-    /// depends on more than its feeds, or if another step has the turn; the step ran all the same.
+    /// Runs and records `step`, whose memory is planned if it was rehearsed. Returns `None` if its
+    /// work depends on more than its feeds, or if another step has the turn; the step ran all the
+    /// same.
     pub fn record(
         &self,
         step: &mut dyn RecordableStep,
@@ -321,7 +324,7 @@ impl Recorder {
             self.is_recording.store(false, Ordering::Release);
             self.state.lock().turn = Turn::Replaying;
         }
-        // Before the turn ends: the memory that is downloaded belongs to the arena.
+        // Before the turn ends, because the downloaded memory belongs to the arena.
         step.finish();
         if !begun {
             return ran.map(|_| None);
@@ -335,7 +338,8 @@ impl Recorder {
         let kept: Vec<u64> = arena.taken.iter().copied().filter(|a| !fetched(a)).collect();
         let keeps_place = arena.region.live.keys().any(|a| !fetched(a));
         if !kept.is_empty() || keeps_place {
-            // They belong to tensors that outlive the step. Recordings from before may write there.
+            // These blocks belong to tensors that outlive the step. Earlier recordings may write
+            // there.
             arena.generation += 1;
             for address in &kept {
                 arena.blocks.remove(address);
@@ -375,7 +379,7 @@ impl Recorder {
         true
     }
 
-    /// Has the turn while it calls `enqueue`, which replays a recording of this generation.
+    /// Calls `enqueue` during its turn, to replay a recording of this generation.
     pub fn replay(
         &self,
         generation: u64,
@@ -434,12 +438,12 @@ impl Recorder {
                         arena.region.live.insert(address, size);
                         return Some(address);
                     }
-                    // Another tensor lives longer than it did.
+                    // Another tensor lives longer than in the rehearsal.
                     arena.plan = None;
                 }
-                // It outlives the step.
+                // The memory outlives the step.
                 Some(None) => return None,
-                // The step does not do what it did.
+                // The step differs from the rehearsal.
                 None => arena.plan = None,
             }
         }
@@ -492,9 +496,9 @@ impl Recorder {
         GivenBack::ToArena
     }
 
-    /// Gives up the arena, when memory has run out: calls `free` for its free blocks. False if
-    /// there are none, or if a step of another thread has the turn. A step that is being recorded
-    /// on this thread goes on without being recorded.
+    /// Releases the arena's free blocks through `free`, when memory has run out. Returns false if
+    /// there are none, or if a step of another thread has the turn. A step that this thread is
+    /// recording goes on unrecorded.
     pub fn release(&self, free: &mut dyn FnMut(u64, usize)) -> bool {
         let mut state = self.state.lock();
         let is_own = state.turn == Turn::Recording(std::thread::current().id());
@@ -512,7 +516,7 @@ impl Recorder {
         match region.size {
             0 => {}
             size if region.live.is_empty() => blocks.entry(size).or_default().push(region.base),
-            // The last of its tensors frees it.
+            // The last tensor in the region frees it.
             _ => state.arena.orphans.push(region),
         }
         // Blocks that are still being downloaded are freed by their tensors.
@@ -533,7 +537,7 @@ mod tests {
     use super::*;
     use crate::err;
 
-    /// A step that calls `run`, which gets the recorder.
+    /// A step that calls `run` with the recorder.
     struct Step<'a, F>(&'a Recorder, F);
 
     impl<F: FnMut(&Recorder) -> Result<StepMemory>> RecordableStep for Step<'_, F> {
@@ -637,12 +641,12 @@ mod tests {
         assert!(record(&recorder, step).unwrap().is_none());
     }
 
-    /// Memory of a driver: addresses count up, and what is freed is noted.
+    /// Memory of a driver: addresses count up, and frees are noted.
     fn planned(recorder: &Recorder, sizes: &[usize]) -> Arc<MemoryPlan> {
         let step = |r: &Recorder| {
             for (i, size) in sizes.iter().enumerate() {
                 r.note_alloc(1 << 20 | (i as u64) << 12, *size);
-                // Each block dies when the next but one is made.
+                // Each block is freed when the next but one is allocated.
                 if let Some(old) = i.checked_sub(1) {
                     r.note_free(1 << 20 | (old as u64) << 12);
                 }

@@ -8,17 +8,17 @@ use std::collections::HashMap;
 /// The frame outside all loops.
 pub(crate) const ROOT: u32 = 0;
 
-/// A loop, as the graph states it; each of its runs is an instance.
+/// A loop of the graph. Each of its runs is an instance.
 pub(crate) struct FrameInfo {
     pub name: String,
     pub parallel_iterations: u32,
-    /// Enter nodes that feed it.
+    /// The number of Enter nodes that feed it.
     pub enters: u32,
-    /// Input slots and nodes of one iteration.
+    /// The numbers of input slots and of nodes in one iteration.
     pub slots: u32,
-    /// Ids of its nodes, in the order of their places.
+    /// The ids of its nodes, in the order of their places.
     pub nodes: Vec<u32>,
-    /// What each of them waits for when an iteration starts.
+    /// The initial count of each node in an iteration.
     pub counts: Vec<Count>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn analyse(graph: &GraphIr) -> Result<Analysis> {
         };
     }
 
-    // The edges passed over above, which close loops, must stay within their frames too.
+    // The back edges, which the loop above passed over, must stay within their frames too.
     for (id, node) in graph.iter() {
         let sources = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
         for source in sources {

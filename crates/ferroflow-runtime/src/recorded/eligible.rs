@@ -8,7 +8,7 @@ use ferroflow_graph::{GraphIr, Node, OpRole};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Nodes that enqueue work, below which a recording is not worth it.
+/// The number of nodes that enqueue work, below which a recording does not pay.
 const FEWEST_NODES: usize = 2;
 
 /// The recordings of a plan, if it can be recorded: all its work is on one GPU, and what nodes on
@@ -18,7 +18,7 @@ pub(crate) fn recordings_of(
     nodes: &[PlanNode],
     edges: &[Edge],
 ) -> Option<Recordings> {
-    // Only a node that runs by itself can be named in an error.
+    // An error can name a node only if nodes run one by one.
     if gpu_debug::is_on() {
         return None;
     }
@@ -32,7 +32,7 @@ pub(crate) fn recordings_of(
         };
         let role_of = |to: u32| graph.node(ferroflow_graph::NodeId(to)).op.role;
         match node.op.role {
-            // The value of an argument is used on the GPU alone, and is there before all else.
+            // The value of an argument is used on the GPU alone, and arrives before all other work.
             OpRole::Argument => {
                 let is_copied = |(edge, to): (&Edge, &PlanNode)| {
                     role_of(edge.to) == OpRole::ToDevice && to.pending == 1
@@ -82,7 +82,7 @@ fn takes_variable(node: &Node) -> bool {
     node.input_types.first().is_some_and(|t| t.is_ref || t.dtype == DType::Resource)
 }
 
-/// Whether a node does the same in every step, but for what it does on the GPU.
+/// Whether a node does the same in every step, apart from its work on the GPU.
 fn is_repeatable(node: &Node, planned: &PlanNode, on_gpu: bool) -> bool {
     let op = &node.op;
     let is_sync = matches!(planned.kernel, Some(KernelBox::Sync(_)));
@@ -93,7 +93,7 @@ fn is_repeatable(node: &Node, planned: &PlanNode, on_gpu: bool) -> bool {
     match op.role {
         OpRole::Variable | OpRole::NoOp | OpRole::ToDevice => true,
         OpRole::Plain | OpRole::Constant | OpRole::Identity => {
-            // What changes a variable must do so on the GPU.
+            // A kernel that changes a variable must do so on the GPU.
             !op.is_stateful && !takes_variable || takes_variable && on_gpu
         }
         _ => false,

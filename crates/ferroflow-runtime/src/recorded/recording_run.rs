@@ -19,7 +19,7 @@ pub(super) struct RecordingRun<'a> {
     to: &'a Arc<Results>,
     removals: u64,
     feeds: Vec<Option<u64>>,
-    /// Results in the memory they were computed in.
+    /// Results, in the memory in which they were computed.
     results: Vec<Option<Tensor>>,
     variables: Vec<(Arc<StoredVariable>, Option<Place>)>,
     /// A node used a resource that is no variable.
@@ -50,7 +50,7 @@ impl<'a> RecordingRun<'a> {
         }
     }
 
-    /// The step as it is replayed; `None` if it cannot be.
+    /// The recording of the step; `None` if it cannot be replayed.
     pub fn recorded(self, step: Arc<dyn RecordedStep>) -> Option<RecordedRun> {
         let mut variables = Vec::with_capacity(self.variables.len());
         for (variable, before) in self.variables {
@@ -85,7 +85,7 @@ impl<'a> RecordingRun<'a> {
         let values = FlatState::new(plan);
         let mut queue = plan.roots.clone();
         for (i, arg) in std::mem::take(&mut self.args).into_iter().enumerate() {
-            // Copies of arguments come first, so that no other value was in their memory.
+            // Copies of arguments come first, so that no other value uses their memory before.
             let mut copies = Vec::new();
             values.complete(plan, plan.args[i], Some(&mut [Value::Tensor(arg)]), &mut copies);
             for copy in copies {
@@ -96,7 +96,8 @@ impl<'a> RecordingRun<'a> {
                 values.complete(plan, copy, Some(&mut outputs[..]), &mut queue);
             }
         }
-        // A variable is changed when all that read it have run: it then stays where it is.
+        // A variable is written after all nodes that read it have run, so that its memory stays the
+        // same.
         let mut late = Vec::new();
         while let Some(node) = queue.pop().or_else(|| late.pop()) {
             if self.of.to_host.contains(&node) {
@@ -165,8 +166,7 @@ impl<'a> RecordingRun<'a> {
         Ok(outputs)
     }
 
-    /// Remembers the variables that a value leads to, and where they are before the step changes
-    /// them.
+    /// Notes the variables that a value refers to, and where they are before the step changes them.
     fn note_variables(&mut self, value: &Value) -> Result<()> {
         let mut note = |variable: Arc<StoredVariable>| {
             if !self.variables.iter().any(|(known, _)| Arc::ptr_eq(known, &variable)) {

@@ -1,4 +1,4 @@
-//! Callables: compiled steps with a handle, for clients that run the same one again and again.
+//! Callables: compiled steps with a handle, for clients that run the same step again and again.
 
 use crate::session::compiled::{Compiled, Signature};
 use crate::session::{RunOptions, SessionDone, TaskSession};
@@ -9,13 +9,13 @@ use ferroflow_graph::{GraphIr, OpRole};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What a callable is made of.
+/// The feeds, fetches and targets of a callable.
 #[derive(Clone, Debug, Default)]
 pub struct CallableSpec {
     pub feeds: Vec<String>,
     pub fetches: Vec<String>,
     pub targets: Vec<String>,
-    /// Pairs `(from, to)`: wherever `to` was used, `from` is used instead.
+    /// Pairs `(from, to)`: all consumers of `to` take `from` instead.
     pub connections: Vec<(String, String)>,
     pub options: RunOptions,
 }
@@ -34,7 +34,7 @@ struct Made {
 }
 
 impl Made {
-    /// Whether there was a callable with this handle.
+    /// Whether a callable has had this handle.
     fn has_had(&self, handle: i64) -> bool {
         (0..self.next).contains(&handle)
     }
@@ -48,7 +48,8 @@ impl Callables {
 }
 
 impl TaskSession {
-    /// Compiles a callable; handles count from 0. An error if the session has too many.
+    /// Compiles a callable and returns its handle; handles count from 0. Fails if the session has
+    /// too many.
     pub fn make_callable(&self, spec: &CallableSpec) -> Result<i64> {
         self.ensure_open()?;
         limits().graphs.admit(self.callables.made.lock().by_handle.len() + 1, "the session")?;
@@ -119,8 +120,8 @@ impl TaskSession {
     }
 }
 
-/// Redirects the consumers of each `to` to `from`. As with a feed, a placeholder gives its control
-/// edges away too, so that it need not run.
+/// Redirects the consumers of each `to` to `from`. As with a feed, a placeholder passes on its
+/// control edges too, so that it need not run.
 fn connect(graph: &mut GraphIr, connections: &[(String, String)]) -> Result<()> {
     for (from, to) in connections {
         let (source, replaced) = (graph.endpoint(from)?, graph.endpoint(to)?);

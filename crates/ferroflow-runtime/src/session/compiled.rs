@@ -24,9 +24,9 @@ pub(crate) struct Compiled {
     pub memory: Reservation,
 }
 
-/// How a step is run.
+/// Where a step runs.
 pub(crate) enum How {
-    /// On the session's own task; the graph is as it is run.
+    /// On the session's own task, with the graph that runs there.
     Here { plan: Arc<Plan>, graph: GraphIr },
     /// On several tasks.
     Distributed(Arc<dyn DistributedStep>),
@@ -53,7 +53,7 @@ impl Compiled {
             return Ok(Compiled { how, trials, feeds, memory });
         }
         let CompiledPart { mut plan, graph } = session.compile_part(step)?;
-        // The names that the client gave: a pass may have replaced a fetched node by another.
+        // Takes the client's names: a pass may have replaced a fetched node by another.
         plan.ret_names = signature.fetches.clone();
         let how = How::Here { plan: Arc::new(plan), graph };
         Ok(Compiled { how, trials, feeds, memory: Reservation::default() })

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 /// The devices and state that a session runs on.
 pub struct SessionScope {
-    /// Devices of its own task, by the names the session knows them; feeds enter and fetches leave
+    /// Devices of its own task, by the names the session knows them. Feeds enter and fetches leave
     /// at the first.
     pub own: Vec<Arc<DeviceInfo>>,
     /// Devices of other tasks.
     pub others: Vec<Arc<DeviceInfo>>,
-    /// Runs the steps that need those.
+    /// Runs the steps that need devices of other tasks.
     pub distribute: Option<Arc<dyn Distribute>>,
     /// Variables and queues of its own task.
     pub resources: Arc<Resources>,
@@ -30,7 +30,8 @@ pub struct SessionScope {
 }
 
 impl SessionScope {
-    /// A task alone. `is_isolated` keeps variables and queues apart from those of the task.
+    /// The scope of a session on one task. `is_isolated` keeps its variables and queues apart from
+    /// those of the task.
     pub fn of(task: &Task, is_isolated: bool) -> SessionScope {
         let resources = if is_isolated { Arc::default() } else { task.resources.clone() };
         SessionScope {
@@ -47,8 +48,8 @@ impl SessionScope {
 
 /// Runs steps over several tasks.
 pub trait Distribute: Send + Sync {
-    /// Prepares a step whose nodes are placed on several tasks. Must return soon: the parts are
-    /// registered on other tasks when the step first runs.
+    /// Prepares a step whose nodes are placed on several tasks. Must return soon: other tasks
+    /// register their parts when the step first runs.
     fn prepare(
         &self,
         step: Pruned,
@@ -59,7 +60,8 @@ pub trait Distribute: Send + Sync {
 
 /// A step that is ready to run on several tasks, any number of times.
 pub trait DistributedStep: Send + Sync {
-    /// Runs it, with values for the feeds in order. Must return soon; `cancel` ends it early.
+    /// Runs the step, with values for the feeds in order. Must return soon. `cancel` ends the step
+    /// early.
     fn run(
         self: Arc<Self>,
         feeds: Vec<Tensor>,
@@ -75,8 +77,8 @@ pub trait DistributedStep: Send + Sync {
 
 /// A partial run of a distributed step.
 pub trait DistributedPartialRun: Send + Sync {
-    /// One call: feeds some values and fetches some. The last call also waits for the end of the
-    /// run. A call that fails is the last.
+    /// Makes one call: feeds some values and fetches some. The last call also waits for the end of
+    /// the run. After a failed call no other may follow.
     fn part(
         self: Arc<Self>,
         feeds: Vec<(String, Tensor)>,

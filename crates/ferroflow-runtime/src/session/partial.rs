@@ -1,5 +1,5 @@
 //! Partial runs: one step whose feeds arrive, and whose fetches leave, in several calls. Feeds and
-//! fetches meet the step in its rendezvous instead of being its arguments and results.
+//! fetches pass through the step's rendezvous instead of being its arguments and results.
 
 use crate::executor::{self, dead_fetch};
 use crate::plan::Plan;
@@ -35,7 +35,7 @@ struct PartialRun {
     progress: Mutex<Progress>,
 }
 
-/// Where it runs.
+/// Where the run executes.
 enum How {
     /// On the session's own task, where feeds and fetches have these keys.
     Here {
@@ -49,7 +49,7 @@ enum How {
 struct Progress {
     feeds: HashMap<String, bool>,
     fetches: HashMap<String, bool>,
-    /// How the step ended, if it has.
+    /// The outcome of the step, if it has ended.
     ended: Option<Result<()>>,
     on_end: Vec<Box<dyn FnOnce(Result<()>) + Send>>,
 }
@@ -116,7 +116,7 @@ impl TaskSession {
         self.partial_runs.runs.lock().insert(handle.to_string(), run);
         let open = self.ensure_open();
         if open.is_err() {
-            // The session may just have ended and dropped its runs; this one would keep it in
+            // The session may have ended meanwhile and dropped its runs. This one would keep it in
             // memory.
             let late = self.partial_runs.runs.lock().remove(handle);
             drop(late);
@@ -133,7 +133,7 @@ impl TaskSession {
         cancel: CancelToken,
         done: SessionDone,
     ) {
-        // A statement of its own, so that `done` is called without the lock.
+        // A statement of its own, so that the lock is free when `done` is called.
         let run = self.partial_runs.runs.lock().get(handle).cloned();
         let Some(run) = run else {
             return done(Err(err!(
@@ -152,7 +152,8 @@ impl TaskSession {
             How::Here { step, keys } => {
                 InlineScope::network(|scope| {
                     for (name, value) in feeds {
-                        // An aborted rendezvous refuses; the fetches below then say why.
+                        // An aborted rendezvous refuses the value. The fetches below then return
+                        // the reason.
                         let _ = step.rendezvous.send(&keys[&name], Received::Live(value), scope);
                     }
                 });
@@ -213,7 +214,7 @@ enum Compiled {
 type Needs = HashMap<String, HashSet<String>>;
 
 impl PartialRun {
-    /// Records the feeds and fetches of a call; returns whether it completes the run.
+    /// Records the feeds and fetches of a call. Returns whether it completes the run.
     fn advance(&self, feeds: &[(String, Tensor)], fetches: &[String]) -> Result<bool> {
         let mut progress = self.progress.lock();
         let mut now = HashSet::new();
@@ -259,7 +260,7 @@ impl PartialRun {
         Ok(all(&progress.feeds) && all(&progress.fetches))
     }
 
-    /// Receives the fetches and, when it is the last part, waits for the step to end.
+    /// Receives the fetches. In the last call, also waits for the step to end.
     fn collect(
         self: &Arc<Self>,
         step: &Arc<StepCtx>,
@@ -276,7 +277,7 @@ impl PartialRun {
             done: Mutex::new(Some(done)),
             on_cancel: Mutex::new(None),
         });
-        // A caller that goes away takes the run with it: no other call could end it.
+        // If the caller goes away, the run ends: no other call could end it.
         let whole = step.cancel.clone();
         let on_cancel = cancel.on_cancel(move |e| whole.cancel(e.clone()));
         *collector.on_cancel.lock() = Some(on_cancel);

@@ -9,36 +9,36 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-/// How nodes get a device if they ask for none, or for one of several.
+/// How nodes get a device if they allow more than one.
 #[derive(Clone, Debug, Default)]
 pub enum Placement {
-    /// The first device that fits, those of the session's own task first, for all nodes when they
-    /// are added, as in TensorFlow.
+    /// At once, when nodes are added: the first device that fits, with those of the session's own
+    /// task first, as in TensorFlow.
     #[default]
     First,
-    /// The same, for what a step needs when it is first run: nodes that no step needs may ask for
-    /// devices that do not exist.
+    /// The same, when a step is first run and for its nodes alone. Nodes that no step needs may
+    /// name devices that do not exist.
     FirstNeeded,
     /// When a step is first run: the placement with the shortest predicted step. Some runs are
-    /// measured. If the costs turn out to be different, the step is placed anew, except for nodes
-    /// with state.
+    /// measured. If the costs differ from the prediction, the step is placed again, except for
+    /// nodes with state.
     ByCost(Box<CostModel>),
 }
 
 impl Placement {
-    /// Whether the speed of devices matters.
+    /// Whether the placement needs the measured speed of devices.
     pub fn measures_devices(&self) -> bool {
         matches!(self, Placement::ByCost(model) if model.measured_devices)
     }
 }
 
-/// The first run of a step that is measured. Those before are slow for other reasons.
+/// The first run of a step that is measured. Earlier runs also pay for the start.
 const FIRST_MEASURED: u32 = 3;
 
-/// Of the later runs, one in so many is measured.
+/// Of the later runs, one in this many is measured.
 const MEASURED_EVERY: u32 = 100;
 
-/// A step is placed anew if its costs have changed by more than this share of the predicted ones.
+/// A step is placed again if its costs differ from the prediction by more than this share.
 const CHANGED: f64 = 0.25;
 
 /// The placement of earlier steps of a session.
@@ -47,26 +47,26 @@ pub(super) struct Placed {
     /// The devices of nodes with state, which all steps share.
     stateful: Mutex<HashMap<String, String>>,
     measured: Mutex<MeasuredCosts>,
-    /// The steps that were placed anew.
+    /// The steps that were placed again.
     moved: Mutex<HashSet<Signature>>,
 }
 
 /// How often a step was run, and the state of its measurement.
 #[derive(Default)]
 pub(crate) struct Trials {
-    /// All of them; then those of a step that was placed by cost.
+    /// The number of all runs. `runs` counts only those of a step that was placed by cost.
     all: AtomicI64,
     runs: AtomicU32,
     is_outdated: AtomicBool,
-    /// Whether the step was placed anew before, so that its early runs say nothing new.
+    /// Whether the step was placed again before, so that its early runs bring no new information.
     was_moved: bool,
-    /// The costs of the present placement, if there was a choice.
+    /// The costs of the current placement, if there was a choice.
     prediction: Option<Mutex<Prediction>>,
 }
 
 impl Trials {
     pub fn of(prediction: Option<Prediction>, was_moved: bool) -> Trials {
-        // With one device there is nothing to choose.
+        // With one device there is no choice.
         let prediction = prediction.filter(|p| p.devices.len() > 1).map(Mutex::new);
         Trials { prediction, was_moved, ..Trials::default() }
     }
@@ -81,7 +81,7 @@ impl Trials {
         self.is_outdated.load(Ordering::Relaxed) && self.is_outdated.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether this run, which begins, is one to be measured.
+    /// Whether the run that begins is to be measured.
     pub fn is_measured(&self) -> bool {
         if self.prediction.is_none() {
             return false;
@@ -90,7 +90,7 @@ impl Trials {
         run.is_multiple_of(MEASURED_EVERY) || (run == FIRST_MEASURED && !self.was_moved)
     }
 
-    /// Whether a new prediction has all nodes where they are. It replaces the old one then.
+    /// Whether a new prediction leaves all nodes where they are. If so, it replaces the old one.
     fn stays(&self, new: Prediction) -> bool {
         let Some(present) = &self.prediction else { return true };
         let mut present = present.lock();
@@ -106,7 +106,7 @@ impl Trials {
 }
 
 impl Placed {
-    /// Takes the measurements out of the output of a step.
+    /// Takes the measurements from the output of a step.
     pub fn learn(&self, output: &mut RunOutput, options: &RunOptions, trials: &Trials) {
         let mut measured = std::mem::take(&mut output.measured);
         if let Some(stats) = &output.stats {
@@ -130,7 +130,7 @@ impl Placed {
 
 impl TaskSession {
     /// Whether a step whose costs have changed should be compiled again, because some of its nodes
-    /// would now be on other devices.
+    /// would be placed on other devices.
     pub(super) fn moves(&self, signature: &Signature, trials: &Trials) -> Result<bool> {
         let graph = self.graph.read();
         let Signature { feeds, fetches, targets } = signature;
@@ -145,13 +145,13 @@ impl TaskSession {
         Ok(moves)
     }
 
-    /// Whether a step was placed anew.
+    /// Whether a step was placed again.
     pub(super) fn was_moved(&self, signature: &Signature) -> bool {
         self.placed.moved.lock().contains(signature)
     }
 
-    /// Places the graph of a step that is compiled, unless its nodes were placed when they were
-    /// added. `graph` is the whole graph.
+    /// Places the graph of a step that is being compiled, unless its nodes were placed when they
+    /// were added. `graph` is the whole graph.
     pub(super) fn place_step(
         &self,
         step: &mut Pruned,

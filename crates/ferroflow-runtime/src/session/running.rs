@@ -60,8 +60,7 @@ impl Running {
 }
 
 impl StepGuard {
-    /// The result of the step. If the session was closed meanwhile, an error becomes that of the
-    /// close.
+    /// The result of the step. If the session was closed meanwhile, the error is that of the close.
     pub fn reason<T>(&self, result: Result<T>) -> Result<T> {
         match result {
             Ok(value) => Ok(value),

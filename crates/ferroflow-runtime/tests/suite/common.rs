@@ -1,4 +1,5 @@
-//! Sessions for tests: the standard ops and the test ops, and short ways to run and look.
+//! Sessions for tests: the standard ops, the test ops, and short ways to run steps and read
+//! results.
 
 use ferroflow_core::{CancelToken, Element, Error, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
@@ -19,7 +20,7 @@ pub fn task() -> Arc<Task> {
     Task::local(Arc::new(catalog()))
 }
 
-/// A task that also has `TestBlock`, and who hears of each that starts.
+/// A task that also has `TestBlock`, and a receiver that gets a message whenever one starts.
 pub fn blocking_task() -> (Arc<Task>, Receiver<()>) {
     let (tell, started) = channel();
     let mut c = catalog();
@@ -27,7 +28,7 @@ pub fn blocking_task() -> (Arc<Task>, Receiver<()>) {
     (Task::local(Arc::new(c)), started)
 }
 
-/// A session that runs the graph as it is written: what is tested is the executor, not the passes.
+/// A session that runs the graph as it is written: it tests the executor, not the passes.
 pub fn as_written(task: &Arc<Task>, graph: &GraphDef) -> TaskSession {
     let options = SessionOptions { disable_optimizer: true, ..SessionOptions::default() };
     TaskSession::new(task.clone(), graph, options).unwrap()
@@ -46,7 +47,7 @@ pub fn request(feeds: &[(&str, Tensor)], fetches: &[&str], targets: &[&str]) -> 
     }
 }
 
-/// One step; the fetches as scalars.
+/// Runs one step. Returns the fetches as scalars.
 pub fn scalars<T: Element>(
     s: &TaskSession,
     feeds: &[(&str, Tensor)],
@@ -61,13 +62,13 @@ pub fn ints(s: &TaskSession, feeds: &[(&str, i32)], fetches: &[&str]) -> Result<
     scalars(s, &feeds, fetches)
 }
 
-/// One step of one session; what it fetches.
+/// Runs one step in a session of its own. Returns the fetched value.
 #[track_caller]
 pub fn fetch(graph: &GraphDef, feeds: &[(&str, i32)], name: &str) -> i32 {
     ints(&session(graph), feeds, &[name]).unwrap_or_else(|e| panic!("{e}"))[0]
 }
 
-/// How a step fails.
+/// The error of a step that must fail.
 #[track_caller]
 pub fn failure(graph: &GraphDef, fetches: &[&str]) -> Error {
     ints(&session(graph), &[], fetches).expect_err("the step should fail")
@@ -80,7 +81,7 @@ pub fn start(s: &TaskSession, r: RunRequest, cancel: CancelToken) -> Receiver<Re
     result
 }
 
-/// What comes through, or a failed test if nothing does.
+/// The next message; the test fails if none arrives.
 #[track_caller]
 pub fn soon<T>(from: &Receiver<T>) -> T {
     from.recv_timeout(Duration::from_secs(60)).expect("nothing happened for a minute")

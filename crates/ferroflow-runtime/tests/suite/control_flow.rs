@@ -10,7 +10,7 @@ fn run_cond(s: &TaskSession, pred: bool, fetch: &str) -> ferroflow_core::Result<
     scalars(s, &[("x", Tensor::scalar(10)), ("p", Tensor::scalar(pred))], &[fetch])
 }
 
-/// `if p { x + 1 } else { x - 1 }`, with what is needed to build on it.
+/// `if p { x + 1 } else { x - 1 }`, for tests to build on.
 fn cond() -> GraphBuilder {
     graph()
         .placeholder("x")
@@ -72,7 +72,7 @@ fn dead_values_spread_along_data_and_control_edges() {
 
 #[test]
 fn a_merge_of_dead_values_is_dead() {
-    // Both inputs of `inner` come from the branch not taken; `outer` still has a live one.
+    // Both inputs of `inner` come from the branch not taken. `outer` still has a live one.
     let g = cond()
         .op("other", "TestAdd", &["s:1", "s:1"])
         .merge("inner", &["then", "other"])
@@ -97,7 +97,7 @@ fn a_merge_waits_for_its_control_inputs_dead_or_alive() {
         assert_eq!(run_cond(&s, true, "late").unwrap(), [11], "{control}");
         assert_eq!(run_cond(&s, false, "late").unwrap(), [9], "{control}");
     }
-    // All inputs dead, and the control edge last.
+    // All inputs are dead, and the control edge arrives last.
     let g = cond()
         .op("slow", "TestLater", &["x"])
         .merge("dead", &["then", "s:1", "^slow"])
@@ -117,12 +117,12 @@ fn transfer(g: GraphBuilder, key: &str) -> GraphBuilder {
 fn sends_and_receives_run_although_dead() {
     let g = transfer(cond().op("send", "_Send", &["then"]).t(), "k");
     let g = transfer(g.op("recv", "_Recv", &[]).attr("tensor_type", DType::Int32), "k");
-    // What is received dead is dead, but the receive itself took place.
+    // The received value is dead, but the receive itself ran.
     let g = g
         .op("n", "TestCount", &["^recv"])
         .op("d", "TestAdd", &["recv", "recv"])
         .merge("m2", &["d", "else"]);
-    // A receive that is dead itself still empties its mailbox; nothing after it lives.
+    // A receive that is dead itself still empties its mailbox. Nodes after it are dead.
     let g = transfer(g.op("send2", "_Send", &["x"]).t(), "k2");
     let dead = g.op("recv2", "_Recv", &["^then"]).attr("tensor_type", DType::Int32);
     let g = transfer(dead, "k2")
@@ -166,8 +166,8 @@ fn conds_nest() {
 }
 
 /// Adds `name`: a loop that counts `name/i` from `start` up to `limit` and sums the counts in
-/// `name/sum`. `limit` and 1 are loop invariants. `step` adds something to the body: it is given
-/// the count before (`name/i_in`) and says which node to take for it.
+/// `name/sum`. `limit` and 1 are loop invariants. `step` adds nodes to the body: it takes the name
+/// of the previous count (`name/i_in`) and returns the name of the node that replaces it.
 fn counting_loop(
     g: GraphBuilder,
     name: &str,
@@ -220,7 +220,7 @@ fn loops_run_as_often_as_they_should() {
             let sum = n * (n - 1) / 2;
             assert_eq!(got, [n, sum, n + sum], "{n} iterations, {parallel} at once");
         }
-        // Never entered: the condition is false at once.
+        // The loop is never entered: the condition is false at once.
         assert_eq!(ints(&s, &[("start", 5), ("limit", 3)], &["after"]).unwrap(), [5]);
     }
 }
@@ -310,7 +310,7 @@ fn a_loop_in_the_branch_not_taken_is_dead_and_says_so() {
             .op("then2", "TestAdd", &["w/i", "w/sum"])
             .op("n", "TestCount", &["^then2"])
             .merge("m2", &["then2", "else"])
-            // Waits for the loop's word that it is dead.
+            // Waits for the loop, which is dead.
             .merge("both", &["then2", "w/i"])
             .merge("m3", &["both", "else", "^n"])
             .build();
@@ -383,7 +383,7 @@ fn an_error_in_a_loop_ends_it() {
 
 #[test]
 fn a_step_that_fails_in_a_loop_leaves_nothing_behind() {
-    // A large value goes around; once the step has failed nothing may hold it.
+    // A large value goes around the loop. Once the step has failed, nothing may hold it.
     let g = graph()
         .dtype(DType::Float)
         .placeholder("x")
@@ -407,7 +407,7 @@ fn a_step_that_fails_in_a_loop_leaves_nothing_behind() {
 
 #[test]
 fn an_exit_that_is_alive_in_every_iteration_does_no_harm() {
-    // No loop that TensorFlow writes has one; a graph from outside may.
+    // TensorFlow writes no loop like this, but a graph from outside may contain one.
     let g = graph().placeholder("start").placeholder("limit");
     let g = counting_loop(g, "w", ("start", "limit"), 3, plain)
         .exit("w/often", "w/i_m")
@@ -422,7 +422,7 @@ fn an_exit_that_is_alive_in_every_iteration_does_no_harm() {
         let run = |n: i32, fetch: &str| ints(&s, &[("start", 0), ("limit", n)], &[fetch]);
         assert_eq!(run(0, "y").unwrap(), [0]);
         for fetch in ["y", "m", "z"] {
-            // Whatever comes of it, it comes to an end.
+            // Any outcome is fine, as long as the step ends.
             if let Err(e) = run(20, fetch) {
                 assert!(matches!(e.code(), Code::InvalidArgument | Code::Internal), "{e}");
             }

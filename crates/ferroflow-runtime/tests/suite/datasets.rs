@@ -1,4 +1,4 @@
-//! Data pipelines whose functions run: order, ends, errors, cancellation, bounds.
+//! Data pipelines that run functions: order, ends, errors, cancellation, bounds.
 
 use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, PartialShape, Result, Tensor, err};
@@ -21,7 +21,7 @@ fn range(g: GraphBuilder, name: &str, n: i64) -> GraphBuilder {
     longs(g.op(name, "RangeDataset", &[&from, &to, &by]))
 }
 
-/// `name` is `op` of dataset `of`, with function `f` and the scalars `extra` behind it.
+/// Adds `name`: `op` of dataset `of`, with function `f` and the scalars `extra` after it.
 fn with_function(
     g: GraphBuilder,
     name: &str,
@@ -155,7 +155,7 @@ fn a_shuffle_is_tensorflows() {
     assert_eq!(all(&iterator(g, "mixed")), SHUFFLED);
 }
 
-/// What TensorFlow 2.15.1 gives.
+/// The result of TensorFlow 2.15.1.
 const SHUFFLED: [i64; 10] = [1, 4, 5, 6, 2, 7, 0, 3, 9, 8];
 
 #[test]
@@ -194,8 +194,8 @@ fn a_dataset_of_other_types_is_refused() {
     assert!(e.message().contains("component 0: expected int64 but got float."), "{e}");
 }
 
-/// A step that asks for an element that never comes ends when it is cancelled, and the iterator
-/// can be asked again.
+/// A step that waits for an element that never comes ends when it is cancelled. Another step can
+/// then use the iterator.
 fn ends_when_cancelled(def: &GraphDef, wait: impl FnOnce(), task: &Arc<Task>) {
     let s = TaskSession::new(task.clone(), def, SessionOptions::default()).unwrap();
     s.run_blocking(request(&[], &[], &["init"])).unwrap();
@@ -245,7 +245,7 @@ fn background_calls_are_bounded_and_end_with_their_iterator() {
         },
         &task,
     );
-    // The session is gone, and with it the iterator: no fourth call was ever begun.
+    // The session and its iterator are gone: no fourth call was ever started.
     assert!(begun.try_recv().is_err());
 }
 
@@ -332,7 +332,7 @@ fn a_reduction_runs_to_the_end() {
 
 #[test]
 fn a_saved_iterator_goes_on_in_the_order_that_its_shuffles_had() {
-    // Both seeds 0: another order in each session.
+    // With both seeds 0, each session has another order.
     let g = range(graph().dtype(LONG), "numbers", 20);
     let g = g.constant("buffer", 7i64).constant("seed", 0i64).constant("epochs", 3i64);
     let shuffle = ["numbers", "buffer", "seed", "seed"];

@@ -47,7 +47,7 @@ fn a_wide_fan_out_reaches_everyone() {
 
 #[test]
 fn control_edges_order_effects() {
-    // `n` counts how often it ran; `after` must see the write of `set`.
+    // `n` counts its runs; `after` must see the write of `set`.
     let g = graph()
         .op("n", "TestCount", &[])
         .constant_after("c", "^n", 1)
@@ -68,7 +68,7 @@ fn stateful_kernels_are_shared_by_the_plans_of_a_session() {
     assert_eq!(ints(&s, &[], &["n", "m"]).unwrap(), [2, 1]);
     s.run_blocking(request(&[], &[], &["n"])).unwrap();
     assert_eq!(ints(&s, &[], &["m", "n"]).unwrap(), [2, 4]);
-    // Another session has another.
+    // Another session has a variable of its own.
     assert_eq!(ints(&session(&g), &[], &["n"]).unwrap(), [1]);
 }
 
@@ -131,7 +131,7 @@ fn an_unfed_placeholder_is_named() {
 
 #[test]
 fn a_kernel_cannot_be_made_twice_wrong() {
-    // What is missing when a step is first asked for may be there the next time.
+    // A node that is missing at the first run of a step may be there at the next.
     let s = session(&graph().constant("x", 1).build());
     assert!(ints(&s, &[], &["y"]).is_err());
     s.extend(&graph().op("y", "TestAdd", &["x", "x"]).build(), None).unwrap();
@@ -178,8 +178,8 @@ fn async_kernels_finish_at_once_or_later() {
 
 #[test]
 fn inputs_do_not_outlive_their_use() {
-    // A kernel that only looks at its input leaves it in place; the step's state, which is kept for
-    // the next step, must not keep it.
+    // A kernel that only looks at its input leaves it in place. The step's state, which is kept for
+    // the next step, must not keep the value.
     let g = graph()
         .placeholder("x")
         .op("look", "TestMix", &["x"])
@@ -230,7 +230,7 @@ fn a_graph_extends_one_version_at_a_time() {
     assert_eq!(e.message(), "Current version is 1 but caller expected 0.");
     let e = s.extend(&more("y"), None).unwrap_err();
     assert!(e.message().contains("includes node 'y'"), "{e}");
-    // Refused by placement, after the nodes themselves were fine: nothing may be left of it.
+    // Placement refuses this, after the nodes themselves were fine. Nothing of it may remain.
     let lost: GraphBuilder = graph().op("w", "TestAdd", &["x", "x"]).device("/job:elsewhere");
     assert_eq!(s.extend(&lost.build(), None).unwrap_err().code(), Code::InvalidArgument);
     s.extend(&more("w"), Some(1)).unwrap();
@@ -250,7 +250,7 @@ fn many_nodes_are_shared_by_threads_and_their_sum_is_the_same() {
     for x in 0..20 {
         let parts: Vec<i32> = (0..WIDE).map(|i| ferroflow_testing::mix(i, &[x]).0).collect();
         let want = ferroflow_testing::mix(0, &parts).1;
-        // On a thread that waits, and on one that has other things to do.
+        // On a thread that blocks, and on one that must not.
         assert_eq!(ints(&s, &[("x", x)], &["sum:1"]).unwrap(), [want]);
         let r = request(&[("x", Tensor::scalar(x))], &["sum:1"], &[]);
         let output = soon(&start(&s, r, CancelToken::new())).unwrap();

@@ -15,7 +15,7 @@ fn call(g: GraphBuilder, name: &str, op: &str, f: &str, args: &[&str]) -> GraphB
         .attr("Tout", vec![INT])
 }
 
-/// `add_one(x) = x + 1`, `add_two` by calling it twice.
+/// `add_one(x) = x + 1`, and `add_two`, which calls it twice.
 fn library() -> GraphBuilder {
     let add_one = graph().constant("one", 1).op("y", "TestAdd", &["x", "one:output:0"]);
     let body = call(graph(), "a", "PartitionedCall", "add_one", &["x"]);
@@ -82,11 +82,11 @@ fn stateful_nodes_of_a_function_run_even_if_no_result_needs_them() {
         "f",
         &["x"],
     );
-    // `n` runs, `bad` is not stateful and no node needs it.
+    // `n` runs. `bad` does not: it is not stateful and no node needs it.
     assert_eq!(fetch(&g.build(), &[("x", 2)], "y"), 4);
 }
 
-/// `f(x) = if x < limit { f(x + 1) } else { x }`, or without an end.
+/// `f(x) = if x < limit { f(x + 1) } else { x }`; endless unless `ends`.
 fn recursive(ends: bool, op: &str) -> GraphBuilder {
     let again = graph().constant("one", 1).op("more", "TestAdd", &["x", "one:output:0"]);
     let again = call(again, "r", op, "f", &["more:z:0"]);
@@ -192,7 +192,7 @@ fn branches_are_chosen_by_value() {
     }
 }
 
-/// While over (i, sum, limit), whose body is async when `later`.
+/// A While over (i, sum, limit); its body is async if `later`.
 fn while_graph(later: bool) -> GraphBuilder {
     let three = ["i: int32", "s: int32", "n: int32"];
     let cond = graph().op("c", "TestLess", &["i", "n"]);

@@ -1,4 +1,4 @@
-//! Fused nodes give what the nodes they are made from give: values to the bit, and errors.
+//! A fused node computes the same as the nodes it replaces: values to the bit, and errors.
 
 use crate::common::{request, task};
 use ferroflow_core::{Code, DType, Result, Tensor};
@@ -23,7 +23,7 @@ fn run(s: &TaskSession, feeds: &[(&str, Tensor)], fetches: &[&str]) -> Result<Ve
     s.run_blocking(request(feeds, fetches, &[])).map(|o| o.tensors)
 }
 
-/// What is fetched, as one node after the other computes it.
+/// The fetches, computed node by node.
 fn plain(g: &GraphDef, feeds: &[(&str, Tensor)], fetches: &[&str]) -> Result<Vec<Tensor>> {
     run(&session(g, false), feeds, fetches)
 }
@@ -47,7 +47,7 @@ fn names(nodes: &[NodeDef]) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
-/// The same shape and the same bits; any NaN is as good as any other.
+/// Compares shapes and bits; all NaNs count as equal.
 #[track_caller]
 fn assert_same(got: &Tensor, want: &Tensor) {
     assert_eq!(got.shape(), want.shape());

@@ -1,4 +1,5 @@
-//! A fused node waits for all its inputs: what could fail without them must not be in it.
+//! A fused node waits for all its inputs, so it must not contain nodes that could fail without
+//! them.
 
 use crate::common::{error_of, request, soon, start, task};
 use ferroflow_core::{CancelToken, Code, DType, Tensor};
@@ -15,7 +16,7 @@ fn floats() -> AttrValue {
     AttrValue::List(AttrList::Types(vec![DType::Float]))
 }
 
-/// Two floats that multiply, `p`, and the element `q` of a queue.
+/// `p`, the product of two floats, and `q`, the element of a queue.
 fn inputs() -> GraphBuilder {
     graph()
         .dtype(DType::Float)
@@ -35,7 +36,7 @@ fn vector(n: usize) -> Tensor {
     Tensor::from_slice([n], &vec![1f32; n]).unwrap()
 }
 
-/// The names that fused nodes of the step for `y` are made from, once the queue has something.
+/// The names of the nodes in each fused node of the step for `y`, once the queue has an element.
 fn fused(s: &TaskSession) -> Vec<Vec<String>> {
     let x = ("x", vector(2));
     s.run_blocking(request(std::slice::from_ref(&x), &[], &["put"])).unwrap();

@@ -67,11 +67,11 @@ fn a_step_goes_on_where_it_left_off() {
         // An empty fetch list is legal.
         assert!(part(&s, &h, &[("b", 10)], &[]).unwrap().is_empty());
         assert_eq!(part(&s, &h, &[], &["r2"]).unwrap(), [15]);
-        // It is over.
+        // The run is over.
         let e = part(&s, &h, &[], &[]).unwrap_err();
         assert_eq!(e.message(), "Must run PartialRunSetup before performing partial runs");
     }
-    // What ran in the first part does not run again in the second.
+    // Nodes that ran in the first part do not run again in the second.
     let h = setup(&s, &["a", "b"], &["n", "r2"]);
     assert_eq!(part(&s, &h, &[("a", 4)], &["n"]).unwrap(), [1]);
     assert_eq!(part(&s, &h, &[("b", 1)], &["r2"]).unwrap(), [6]);
@@ -117,7 +117,7 @@ fn errors_have_the_texts_of_tensorflow() {
     let early = "Fetch r2 can't be computed from the feeds that have been fed so far.";
     fails(&h, &[("a", 1)], &["r2"], early);
     fails(&h, &[("a", 1), ("a", 2)], &[], "The feed a has already been fed.");
-    // None of these fed anything.
+    // None of these calls fed anything.
     assert_eq!(part(&s, &h, &[("a", 1)], &["r1"]).unwrap(), [2]);
     fails(&h, &[("a", 1)], &[], "The feed a has already been fed.");
     fails(&h, &[], &["r1"], "The fetch r1 has already been fetched.");
@@ -164,7 +164,7 @@ fn closing_answers_a_call_that_waits() {
     assert_eq!(e.message(), "Step was cancelled by an explicit call to `Session::Close()`.");
 }
 
-/// Begins no run before its session was closed, and says when that has come to its end.
+/// Starts no run before its session is closed, and reports when the close is complete.
 struct Closes {
     session: OnceLock<Weak<TaskSession>>,
     ended: Sender<()>,

@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 const FIRST: &str = "/job:worker/replica:0/task:0/device:CPU:0";
 
-/// On a task with two devices.
+/// A session on a task with two devices.
 fn session(def: &GraphDef, placement: Placement) -> TaskSession {
     let task = Task::new(Arc::new(catalog()), "worker", 0, 2);
     let options = SessionOptions { placement, disable_optimizer: true, ..Default::default() };
     TaskSession::new(task, def, options).unwrap()
 }
 
-/// Where nodes are, by name.
+/// The devices of nodes, by name.
 fn devices(
     s: &TaskSession,
     feeds: &[(&str, Tensor)],
@@ -30,7 +30,7 @@ fn devices(
     graph.nodes.into_iter().map(|n| (n.name, n.device)).collect()
 }
 
-/// Two products of large matrices and one of their elements each.
+/// Two products of large matrices, and one element of each.
 fn two_products() -> GraphDef {
     let shape = PartialShape::from_i64s(&[-1, 300]).unwrap();
     graph()
@@ -59,7 +59,7 @@ fn by_cost_work_is_shared_by_devices_and_values_stay() {
     assert_ne!(at["a"], at["b"], "{at:?}");
     let plain = session(&two_products(), Placement::First);
     assert!(devices(&plain, &[x()], &["y"]).values().all(|d| d == FIRST || d.is_empty()));
-    // Beyond the run that is measured, after which it is placed anew.
+    // Goes on after the measured run, which places the step again.
     for _ in 0..6 {
         let got = s.run_blocking(request(&[x()], &["y"], &[])).unwrap();
         let want = plain.run_blocking(request(&[x()], &["y"], &[])).unwrap();
@@ -70,7 +70,7 @@ fn by_cost_work_is_shared_by_devices_and_values_stay() {
 
 #[test]
 fn what_was_measured_counts() {
-    // Said to be slow, but in truth too fast to be worth a second device.
+    // The model calls the op slow, but it is too fast to be worth a second device.
     let mut model = CostModel::fixed(1e3);
     model.within_task.latency = 10.0;
     let def = two_products();
@@ -106,7 +106,7 @@ fn a_step_is_placed_anew_when_its_costs_change() {
         plain.run_blocking(request(&[rows(MANY)], &["y"], &[])).unwrap();
         begins.elapsed().as_secs_f64()
     };
-    // Another device pays for many rows, and not for one.
+    // A second device pays off for many rows, and not for one.
     let mut model = CostModel::fixed(1e3);
     model.within_task.latency = (0..5).map(|_| time()).fold(f64::INFINITY, f64::min) / 20.0;
     model.within_task.bandwidth = 1e15;
@@ -115,10 +115,10 @@ fn a_step_is_placed_anew_when_its_costs_change() {
     for _ in 0..99 {
         run(rows(1));
     }
-    // What was measured says that one device is enough for a row.
+    // According to the measurement, one device is enough for a row.
     let at = devices(&s, &[rows(1)], &["y"]);
     assert_eq!(at["a"], at["b"], "{at:?}");
-    // Runs without a measurement change nothing; one in a hundred has one.
+    // Only measured runs change the placement; one in a hundred is measured.
     for _ in 0..110 {
         run(rows(MANY));
     }
@@ -190,7 +190,7 @@ fn where_only_what_is_needed_is_placed_the_rest_may_be_wrong() {
     assert!(e.message().contains("bad"), "{e}");
 }
 
-/// Keeps the messages of events.
+/// Collects the messages of events.
 #[derive(Clone, Default)]
 struct Messages(Arc<std::sync::Mutex<Vec<String>>>);
 

@@ -1,5 +1,5 @@
-//! Random graphs with branches and loops, run by many threads at once, beside an evaluator that
-//! knows nothing of executors.
+//! Random graphs with branches and loops, run by many threads at once, and compared with an
+//! evaluator that shares no code with the executor.
 
 use crate::common::*;
 use ferroflow_core::{Code, Tensor};
@@ -8,16 +8,16 @@ use ferroflow_runtime::{SessionOptions, TaskSession};
 use ferroflow_testing::{GraphBuilder, graph, mix};
 use proptest::prelude::*;
 
-/// A piece of a graph. Numbers pick from the values before it, counted round.
+/// A piece of a graph. Its numbers select earlier values, modulo their count.
 #[derive(Clone, Debug)]
 enum Piece {
-    /// A node of these inputs, which also waits for others.
+    /// A node with these inputs, which also waits for other nodes.
     Mix { inputs: Vec<usize>, controls: Vec<usize>, dear: bool },
     /// An async node.
     Pass { input: usize, later: bool },
-    /// `if a < b { mix(data, more) } else { mix(data) }`; also puts out what the Switch does.
+    /// `if a < b { mix(data, more) } else { mix(data) }`; also returns the outputs of the Switch.
     Cond { a: usize, b: usize, data: usize, more: usize },
-    /// `vars` values go round `times`, mixed anew each time with an invariant.
+    /// `vars` values go round `times` times. Each iteration mixes them with an invariant.
     Loop { inits: Vec<usize>, invariant: usize, times: i32, parallel: i64, later: bool },
 }
 
@@ -38,7 +38,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// The values there are: tensor names, and what they are (`None`: dead).
+/// The values so far: tensor names, and their values (`None`: dead).
 #[derive(Default)]
 struct Values {
     names: Vec<String>,
@@ -57,13 +57,13 @@ impl Values {
     }
 }
 
-/// `mix` of values that may be dead.
+/// `mix` of values, some of which may be dead.
 fn live_mix(salt: i64, inputs: &[Option<i32>]) -> Option<(i32, i32)> {
     let live: Option<Vec<i32>> = inputs.iter().copied().collect();
     live.map(|live| mix(salt, &live))
 }
 
-/// Writes the pieces down as a graph, and works out every value on the way.
+/// Writes the pieces as a graph, and computes every value on the way.
 fn build(pieces: &[Piece], x: i32) -> (GraphDef, Values) {
     let mut known = Values::default();
     known.put("x", Some(x));
@@ -100,8 +100,8 @@ fn add_mix(
     let data: Vec<_> = inputs.iter().map(|&i| known.pick(i)).collect();
     let waits: Vec<_> = controls.iter().map(|&i| known.pick(i)).collect();
     let mut names: Vec<String> = data.iter().map(|d| d.0.to_string()).collect();
-    // A control edge comes from a node; that one of its outputs is dead does not make it dead, so
-    // only nodes that are dead or alive as a whole are waited for.
+    // A control edge comes from a node, and one dead output does not make the node dead. So only
+    // nodes that are dead or alive as a whole get control edges.
     let nodes = waits.iter().filter(|w| !w.0.contains('s'));
     let (mut alive, mut live) = (true, Vec::new());
     for w in nodes {
@@ -151,7 +151,7 @@ fn add_loop(
     (inits, invariant): (&[usize], usize),
     (times, parallel, later): (i32, i64, bool),
 ) -> GraphBuilder {
-    // Everything that enters depends on all of it: a loop is entered dead or alive as a whole.
+    // Every entering value depends on all of them: a loop is entered dead or alive as a whole.
     let all: Vec<_> = inits.iter().chain([&invariant]).map(|&i| known.pick(i)).collect();
     let names: Vec<&str> = all.iter().map(|a| a.0).collect();
     let values: Vec<Option<i32>> = all.iter().map(|a| a.1).collect();
@@ -217,7 +217,7 @@ fn add_loop(
     g
 }
 
-/// Runs the graph from several threads at once and compares all that lives.
+/// Runs the graph from several threads at once, and compares all live values.
 fn agrees(pieces: &[Piece], optimized: bool) {
     let (def, _) = build(pieces, 0);
     let options = SessionOptions { disable_optimizer: !optimized, ..SessionOptions::default() };
@@ -247,7 +247,7 @@ fn compare(s: &TaskSession, pieces: &[Piece], x: i32) {
     }
 }
 
-/// Threads are made once: a task for each of a thousand graphs would only test the system.
+/// Threads are started once: a task for each of a thousand graphs would only test the system.
 static TASK: std::sync::LazyLock<std::sync::Arc<ferroflow_runtime::Task>> =
     std::sync::LazyLock::new(task);
 

@@ -1,4 +1,4 @@
-//! The life of steps and sessions: cancelling, closing, deadlines, callables, what is shared.
+//! The life of steps and sessions: cancelling, closing, deadlines, callables, shared state.
 
 use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, Tensor, err};
@@ -34,7 +34,7 @@ fn a_blocked_step_can_be_cancelled() {
     cancel.cancel(err!(Cancelled, "enough"));
     let e = error_of(soon(&result));
     assert_eq!((e.code(), e.message()), (Code::Cancelled, "enough"));
-    // Cancelled before it begins: nothing runs.
+    // Cancelled before it starts: nothing runs.
     let result = start(&s, blocked_request(), cancel);
     assert_eq!(error_of(soon(&result)).message(), "enough");
     assert_eq!(ints(&s, &[("x", 2)], &["z"]).unwrap(), [4]);
@@ -86,7 +86,7 @@ fn closing_cancels_steps_and_waits_for_them() {
     let (tell, closed) = channel();
     s.close(Box::new(move || tell.send(()).unwrap()));
     soon(&closed);
-    // Each was told before the session was.
+    // Each step ended before the session did.
     for result in results {
         let e = error_of(result.try_recv().unwrap());
         assert_eq!((e.code(), e.message()), (Code::Cancelled, CLOSED));
@@ -204,7 +204,7 @@ fn a_callable_can_feed_one_tensor_from_another() {
     };
     let handle = s.make_callable(&spec("from:0", "hole:0")).unwrap();
     assert_eq!(call(&s, handle, &[4]).unwrap(), [10, 11]);
-    // The graph itself is as it was.
+    // The graph itself is unchanged.
     assert!(ints(&s, &[("x", 1)], &["y"]).is_err());
     assert_eq!(ints(&s, &[("hole", 1)], &["y"]).unwrap(), [2]);
     assert_eq!(s.make_callable(&spec("z:0", "hole:0")).unwrap_err().code(), Code::InvalidArgument);
@@ -284,8 +284,8 @@ fn closing_while_steps_come_and_go_loses_none() {
 
 #[test]
 fn an_update_shows_through_an_earlier_read() {
-    // As in TensorFlow: `read` runs before `bump`, and `late`, which waits for `bump`, gets what
-    // the variable holds then.
+    // As in TensorFlow: `read` runs before `bump`. `late` waits for `bump`, and takes the value
+    // that the variable holds then.
     let def = graph()
         .op("v", "VariableV2", &[])
         .attr("dtype", DType::Int32)

@@ -1,6 +1,6 @@
 //! The slot and counter protocol of `src/slots.rs`, `src/flat.rs` and `src/frames.rs` as a loom
-//! model: every interleaving, every value a relaxed load may see. The model is the protocol with
-//! loom's types, not the code itself; a change of one needs a change of the other.
+//! model: every interleaving, and every value that a relaxed load may return. The model repeats the
+//! protocol with loom's types: a change of one needs a change of the other.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ impl State {
         State { slots: [UnsafeCell::new(0), UnsafeCell::new(0)], pending: AtomicU32::new(2) }
     }
 
-    /// `FlatState::complete` for the edge of one source: whether the consumer is ready.
+    /// `FlatState::complete` for the edge of one source. Returns whether the consumer is ready.
     fn complete(&self, slot: usize, value: u32, count_down: Ordering) -> bool {
         self.slots[slot].with_mut(|to| {
             // SAFETY: loom checks that no other thread touches the slot now.
@@ -33,7 +33,7 @@ impl State {
             .iter()
             .map(|slot| {
                 slot.with_mut(|from| {
-                    // SAFETY: what loom checks: all writers are done.
+                    // SAFETY: all writers are done, as loom checks.
                     unsafe { std::mem::take(&mut *from) }
                 })
             })
@@ -50,7 +50,7 @@ fn two_sources(count_down: Ordering) {
         };
         let here = state.complete(1, 2, count_down).then(|| state.consume());
         let there = other.join().unwrap();
-        // Exactly one of them ran the consumer, and it saw both values.
+        // Exactly one of them ran the consumer, which saw both values.
         assert_eq!((here.xor(there), here.is_some() && there.is_some()), (Some(3), false));
     });
 }
@@ -66,7 +66,7 @@ fn the_counter_must_acquire_what_the_others_released() {
     two_sources(Ordering::Release);
 }
 
-/// Two loops of one run, and the next step that gets the run's state: `Run::count_down` and
+/// Two loops of one run, and the next step that reuses the run's state: `Run::count_down` and
 /// `FlatState::recycle`.
 fn recycled(outstanding_order: Ordering) {
     loom::model(move || {
@@ -85,7 +85,7 @@ fn recycled(outstanding_order: Ordering) {
             }
         };
         let (a, b) = (thread::spawn(run(0)), thread::spawn(run(1)));
-        // The next step begins when the state is there, wherever the threads of the last one are.
+        // The next step begins when the state is there, even if threads of the last step still run.
         if let Some(state) = spare.lock().unwrap().take() {
             state.pending.store(2, Ordering::Relaxed);
             assert!(!state.complete(0, 5, Ordering::AcqRel));
@@ -108,8 +108,8 @@ fn the_end_of_a_run_must_be_ordered() {
     recycled(Ordering::Relaxed);
 }
 
-/// In frames, counts are under the frame's lock and only the reader works without it: `activate`
-/// with the lock held, then `inputs` and `complete`.
+/// In frames, counts change under the frame's lock, and only the reader works without it:
+/// `activate` with the lock held, then `inputs` and `complete`.
 #[test]
 fn the_frames_lock_hands_slots_over() {
     struct Frame {
@@ -127,7 +127,7 @@ fn the_frames_lock_hands_slots_over() {
                 let is_ready = {
                     let mut pending = frame.pending.lock().unwrap();
                     frame.slots[slot].with_mut(|to| {
-                        // SAFETY: what loom checks.
+                        // SAFETY: no other thread touches the slot, as loom checks.
                         unsafe { *to = 1 }
                     });
                     *pending -= 1;
@@ -136,7 +136,7 @@ fn the_frames_lock_hands_slots_over() {
                 is_ready.then(|| {
                     let read = |slot: &UnsafeCell<u32>| {
                         slot.with_mut(|from| {
-                            // SAFETY: what loom checks.
+                            // SAFETY: no other thread touches the slot, as loom checks.
                             unsafe { std::mem::take(&mut *from) }
                         })
                     };

@@ -1,4 +1,4 @@
-//! The order of reads and updates of a variable in one step, where the graph leaves it open.
+//! The order of reads and updates of a variable in one step, where the graph does not fix it.
 
 use crate::common::*;
 use ferroflow_core::{CancelToken, DType, PartialShape, Tensor};
@@ -32,8 +32,8 @@ fn variables(names: &[&str]) -> GraphBuilder {
     b.op("start", "NoOp", &starts)
 }
 
-/// Runs `fetches` and `targets` often, in a graph as it is written and as it is optimized, from the
-/// same start; the values must be the same each time.
+/// Runs `fetches` and `targets` many times from the same start, in the graph as written and
+/// optimized. The values must be the same each time.
 #[track_caller]
 fn gives(def: &GraphDef, fetches: &[&str], targets: &[&str], want: &[f32]) {
     for disable_optimizer in [true, false] {
@@ -91,7 +91,7 @@ fn updates_of_all_layers_leave_the_gradients_alone() {
     let mut gradient = "ten".to_string();
     let mut updates = Vec::new();
     for name in &names {
-        // The update of a layer is ready as soon as what is passed on through the layer.
+        // A layer can be updated as soon as the gradient has passed through it.
         b = b.op(format!("{name}/set"), "Assign", &[name, &gradient]).t();
         updates.push(format!("{name}/set"));
         b = b.op(format!("{name}/d"), "Mul", &[&gradient, &format!("{name}/read")]).t();
@@ -120,7 +120,7 @@ fn values_are_exchanged() {
 
 #[test]
 fn an_update_that_follows_fused_nodes_does_not_move_their_reads() {
-    // All of `y` could be one node, which would run after the update.
+    // All nodes of `y` could be fused into one, which would run after the update.
     let def = variables(&["v"])
         .op("x", "AddV2", &["v/read", "ten"])
         .t()
@@ -212,8 +212,8 @@ fn a_variable_without_a_value_cannot_be_fetched() {
     assert!(e.message().starts_with("Attempting to use uninitialized value v"), "{e}");
 }
 
-/// `while v < ten: v += one`, where the condition and `sum += v` take `v/read` from outside of the
-/// loop. The sum of an iteration is read before the update.
+/// `while v < ten: v += one`, where the condition and `sum += v` take `v/read` from outside the
+/// loop. Each iteration reads the sum before the update.
 fn loop_over_variable() -> GraphDef {
     let loop_attrs = |b: GraphBuilder, is_constant: bool| {
         b.attr("frame_name", "w")

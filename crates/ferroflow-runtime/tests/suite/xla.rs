@@ -1,7 +1,7 @@
 //! XLA's operations that call functions. The expected values are TensorFlow's, compiled by XLA.
 //!
-//! Each function is given twice: element-wise, which is called with vectors, and with a reshape
-//! to a scalar in it, which is called for each element.
+//! Each function has two forms. One is element-wise and called with vectors. The other contains a
+//! reshape to a scalar and is called for each element.
 
 use crate::common::*;
 use ferroflow_core::{Code, DType, Result, Tensor};
@@ -33,7 +33,7 @@ fn comparison(name: &str, op: &str, by_element: bool) -> FunctionDef {
     function(name, &["a: float", "b: float"], &["r: bool"], &[("r", &out)], g)
 }
 
-/// The larger of two floats, and its number.
+/// The larger of two floats, and its index.
 fn larger(by_element: bool) -> FunctionDef {
     let (g, is_less) = body("Less", "z", DType::Bool, by_element);
     let g = g.op("value", "SelectV2", &[&is_less, "b", "a"]).attr("T", FLOAT);
@@ -47,7 +47,7 @@ fn larger(by_element: bool) -> FunctionDef {
     )
 }
 
-/// Whether the first float comes before the second; the integers are not looked at.
+/// Whether the first float comes before the second. Ignores the integers.
 fn before(by_element: bool) -> FunctionDef {
     let (g, out) = body("Less", "z", DType::Bool, by_element);
     let args = ["a: float", "b: float", "i: int32", "j: int32"];
@@ -225,7 +225,7 @@ fn updates_are_combined_where_indices_say() {
     let want = Tensor::from_slice([3, 4], &want).unwrap();
     let inputs = [x(), ints(&[4, 1], &[0, 2, 0, 7]), counted(&[4, 4])];
     check("XlaScatter", &inputs, &attrs(rows), &[want]);
-    // A block that does not lie within is left out.
+    // A block that does not lie within the operand is skipped.
     let blocks = b"\n\x02\x01\x02\x1a\x02\x00\x01 \x01";
     let want = [1f32, 5.0, -1.0, 4.0, 7.0, 2.0, 14.0, 3.0, 2.0, 8.0, 9.0, 20.0];
     let want = Tensor::from_slice([3, 4], &want).unwrap();
