@@ -6,12 +6,11 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
     if is("TARGET", "x86_64-unknown-linux-gnu") && is("PROFILE", "release") {
-        // Kernels of many dtypes compile to the same machine code again and again: one copy of
-        // each.
+        // Kernels of many dtypes compile to the same machine code: keeps one copy of each.
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
-        // Texts that end alike share their end.
+        // Strings with the same ending share it.
         println!("cargo:rustc-link-arg-bins=-Wl,-O2");
-        // A bitmap of what to relocate instead of a table, 1.1 MB less.
+        // Stores relocations as a bitmap instead of a table, which saves 1.1 MB.
         if is("HOST", "x86_64-unknown-linux-gnu") && glibc_reads_relocation_bitmaps() {
             println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
         }

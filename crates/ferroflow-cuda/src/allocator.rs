@@ -1,11 +1,11 @@
-//! Memory of a GPU. Blocks are cut from segments, and join their free neighbours when they are
-//! freed. A block that is freed is used again at once: all work is in one stream, so the new use
-//! comes after the old.
+//! Memory of a GPU. Blocks are cut from segments, and are joined with their free neighbours when
+//! they are freed. A freed block is reused at once: all work is in one stream, so the new use comes
+//! after the old.
 
 use ferroflow_core::{GpuMemory, Result, err};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the driver gives and takes.
+/// The driver's memory.
 pub(crate) trait Source {
     /// A segment of the GPU's memory, or `None` if there is none left.
     fn take(&self, bytes: usize) -> Option<u64>;
@@ -22,7 +22,7 @@ const SMALL_SEGMENT: usize = 16 << 20;
 const SEGMENT: usize = 64 << 20;
 /// Larger segments are multiples of this.
 const SEGMENT_ALIGN: usize = 2 << 20;
-/// The rest of a large block stays with it if it is smaller.
+/// A smaller rest of a large block is not split off.
 const LARGE_REST: usize = 1 << 20;
 
 /// The blocks of a GPU.
@@ -30,11 +30,11 @@ pub(crate) struct Allocator {
     limit: usize,
     in_use: usize,
     peak: usize,
-    /// By address. Neighbours of one segment are one behind the other.
+    /// Blocks by address. Neighbours of one segment are adjacent.
     blocks: BTreeMap<u64, Block>,
     /// Free blocks of small and of large segments, by size and address.
     free: [BTreeSet<(usize, u64)>; 2],
-    /// Other processes use segments: they are not returned.
+    /// Other processes use the segments, so they are never returned.
     is_shared: bool,
 }
 
@@ -53,7 +53,7 @@ impl Allocator {
         Allocator { limit, in_use: 0, peak: 0, blocks, free, is_shared: false }
     }
 
-    /// From now on keeps all segments, since other processes may use them.
+    /// Keeps all segments from this call on, because other processes may use them.
     pub fn share(&mut self) {
         self.is_shared = true;
     }
@@ -86,7 +86,7 @@ impl Allocator {
         Ok(address)
     }
 
-    /// Takes back a block that `alloc` returned.
+    /// Frees a block that `alloc` returned.
     pub fn free(&mut self, address: u64) {
         let Some(mut block) = self.blocks.remove(&address) else { return };
         debug_assert!(!block.is_free, "freed twice");
@@ -115,7 +115,7 @@ impl Allocator {
         self.blocks.insert(from, Block { is_free: true, ..block });
     }
 
-    /// Returns segments that are free as a whole.
+    /// Returns segments that are completely free.
     pub fn give_back_free(&mut self, source: &dyn Source) {
         if self.is_shared {
             return;
@@ -238,7 +238,7 @@ mod tests {
         live.drain(..).for_each(|(address, _)| allocator.free(address));
         assert_eq!(allocator.memory().in_use, 0);
         assert!(allocator.memory().peak > 0);
-        // All neighbours have joined, so whole segments are left.
+        // All neighbours have joined, so only whole segments remain.
         allocator.give_back_free(&source);
         assert!(source.taken.borrow().is_empty() && allocator.blocks.is_empty());
     }

@@ -28,10 +28,10 @@ unsafe impl Send for Blas {}
 // SAFETY: see above.
 unsafe impl Sync for Blas {}
 
-/// Everything an algorithm depends on.
+/// All that the choice of an algorithm depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ProductKind {
-    /// Without its addresses.
+    /// The product, with its addresses cleared.
     gemm: Gemm,
     /// Alignments of the addresses, in bytes.
     alignments: [u32; 3],

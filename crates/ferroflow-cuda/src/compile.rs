@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Options of every kernel. Denormal floats are flushed to zero, as on the CPU and by TensorFlow.
-/// Products and sums are rounded apart, as on the CPU, so that formulas give the same bits alone
-/// and fused with others.
+/// Products and sums are rounded separately, as on the CPU, so that formulas have the same bits
+/// alone and fused with others.
 const OPTIONS: [&str; 3] = ["--std=c++17", "--ftz=true", "--fmad=false"];
 
 /// The compiler. It works without a GPU.
@@ -21,7 +21,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Loads NVRTC. An error says why it cannot.
+    /// Loads NVRTC, or returns why that failed.
     pub fn new() -> Result<Compiler> {
         libraries::check_compiler().map_err(|why| err!(Unavailable, "{why}"))?;
         let (mut major, mut minor) = (0, 0);

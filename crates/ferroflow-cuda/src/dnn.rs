@@ -1,5 +1,5 @@
-//! Convolutions with cuDNN, where it is installed. The choice of an algorithm is made once for each
-//! kind of convolution, among those that give the same bits in every run.
+//! Convolutions with cuDNN, where it is installed. The algorithm is chosen once for each kind of
+//! convolution, among those with the same bits in every run.
 
 use cudarc::cudnn::sys::{
     self, cudnnConvolutionBwdDataAlgo_t as InputAlgorithm,
@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 
 /// Scratch memory that an algorithm may use.
 const MOST_SCRATCH: usize = 1 << 30;
-/// Algorithms that are asked for.
+/// The number of algorithms to request.
 const CHOICES: usize = 8;
 
 /// A library handle and the convolutions it knows.
@@ -27,7 +27,7 @@ pub(crate) struct Dnn {
 
 struct State {
     handle: cudnnHandle_t,
-    /// `None` for those that the library does not take.
+    /// `None` for kinds that the library does not support.
     known: HashMap<GpuConvolution, Option<Plan>>,
 }
 
@@ -68,8 +68,8 @@ impl Dnn {
         Ok(Dnn { state: Mutex::new(State { handle, known }), allow_tf32 })
     }
 
-    /// Enqueues a convolution. `false` if the library does not take it. `scratch` calls its second
-    /// argument with the address of so many bytes.
+    /// Enqueues a convolution. Returns `false` if the library does not support it. `scratch` calls
+    /// its second argument with the address of this many bytes.
     pub fn convolve(
         &self,
         convolution: &GpuConvolution,
@@ -97,8 +97,8 @@ impl Dnn {
 }
 
 impl Dnn {
-    /// Enqueues a convolution that this has enqueued before on another stream than its `own`, with
-    /// the same scratch memory.
+    /// Repeats a convolution on another stream than `own`, with the same scratch memory. The
+    /// convolution must have been enqueued before.
     pub fn convolve_again(
         &self,
         convolution: &GpuConvolution,

@@ -1,4 +1,4 @@
-//! A CUDA GPU: its context, its stream, and what is enqueued there.
+//! A CUDA GPU: its context, its stream, and the work that is enqueued there.
 
 use crate::CudaOptions;
 use crate::allocator::{Allocator, Source, rounded};
@@ -48,7 +48,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Makes it the context of this thread. Cheap if it is already.
+    /// Makes this the current context of the thread. Costs little if it is already.
     pub fn make_current(&self) -> Result<()> {
         // SAFETY: the context is never destroyed.
         status::driver(unsafe { sys::cuCtxSetCurrent(self.context) }, "the GPU's context")
@@ -68,7 +68,7 @@ impl Source for Context {
     }
 
     fn give_back(&self, address: u64) {
-        // SAFETY: `take` returned the address, and its users are gone. The driver waits for work
+        // SAFETY: `take` returned the address, and no user of it remains. The driver waits for work
         // that is under way.
         let _ = unsafe { sys::cuMemFree_v2(address) };
     }
@@ -250,7 +250,7 @@ impl CudaGpu {
         }
         let binary = self.compiler.binary(text, &self.architecture)?;
         let mut module = std::ptr::null_mut();
-        // SAFETY: the binary is what the compiler made, and outlives the call.
+        // SAFETY: the binary is the compiler's output, and outlives the call.
         let status = unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) };
         status::driver(status, "loading a kernel")?;
         self.modules.lock().insert(key, Module(module));
@@ -412,7 +412,7 @@ impl Gpu for CudaGpu {
         self.context.make_current()?;
         let free = &mut |address, _| self.memory.lock().free(address);
         if let Some(lacks) = plan.map(|plan| self.recorder.lacks(plan, free)).filter(|n| *n > 0) {
-            // What the steps before used is free. Without its return, the GPU would have both.
+            // The memory of earlier steps is free. Unless it is returned, the GPU must hold both.
             self.memory.lock().give_back_free(&self.context);
             if let Ok(base) = self.alloc_plainly(lacks) {
                 self.recorder.provide(base, lacks, free);
@@ -422,7 +422,7 @@ impl Gpu for CudaGpu {
         else {
             return Ok(None);
         };
-        // The step has run. If its recording cannot be prepared, the next one runs like this one.
+        // The step has run. If its recording cannot be prepared, the next step runs like this one.
         Ok(CudaStep::new(gpu, recording).ok().map(|step| Arc::new(step) as _))
     }
 

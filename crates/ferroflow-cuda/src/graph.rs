@@ -13,15 +13,15 @@ pub(crate) struct CudaStep {
     generation: u64,
     /// Addresses and sizes of the constants.
     constants: Vec<(u64, usize)>,
-    /// `None` if the driver could not make a graph: the work is enqueued piece by piece.
+    /// `None` if the driver could not make a graph: the pieces of work are enqueued one by one.
     graph: Option<Graph>,
 }
 
 /// A graph that is ready to be launched.
 struct Graph(CUgraphExec);
 
-// SAFETY: graphs may be used from all threads, one launch at a time, which the recorder's turn
-// sees to.
+// SAFETY: graphs may be used from all threads, one launch at a time. The recorder's turn ensures
+// that.
 unsafe impl Send for Graph {}
 // SAFETY: see above.
 unsafe impl Sync for Graph {}
@@ -50,7 +50,7 @@ impl CudaStep {
             step.work.push(RecordedWork::Copy { from: constant, to, bytes: from.len() });
         }
         if libraries::has_graphs() {
-            // The work itself is as good, only slower to enqueue.
+            // Without a graph the work is the same, and only slower to enqueue.
             step.graph = capture(&step.gpu, &step.work).ok();
         }
         Ok(step)
@@ -88,7 +88,7 @@ impl RecordedStep for CudaStep {
 impl Drop for CudaStep {
     fn drop(&mut self) {
         if self.graph.is_some() {
-            // The last launch may be under way. An error of it is reported elsewhere.
+            // The last launch may be under way. Its error is reported elsewhere.
             let _ = self.gpu.synchronize();
         }
         for (address, bytes) in self.constants.drain(..) {
@@ -111,7 +111,7 @@ fn capture(gpu: &CudaGpu, work: &[RecordedWork]) -> Result<Graph> {
     let mut ready: CUgraphExec = std::ptr::null_mut();
     // SAFETY: the graph is valid. The driver sets `ready`.
     let made = unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, graph, 0) };
-    // SAFETY: the graph is valid, and what was made of it does not need it.
+    // SAFETY: the graph is valid, and the instance does not need it.
     let _ = unsafe { sys::cuGraphDestroy(graph) };
     status::driver(made, "making a graph")?;
     Ok(Graph(ready))

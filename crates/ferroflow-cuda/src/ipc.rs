@@ -32,7 +32,7 @@ pub(crate) struct Imported {
 }
 
 impl Imported {
-    /// The address here of what [`export`] named in another process.
+    /// The address in this process of memory that [`export`] named in another one.
     pub fn import(&self, exported: &[u8]) -> Result<u64> {
         ensure!(
             exported.len() == HANDLE_BYTES + 8,

@@ -1,5 +1,5 @@
 //! CUDA GPUs. The driver and NVIDIA's libraries are loaded at run time, so one binary runs with and
-//! without them. [`find_gpus`] says why there is no GPU where there is none.
+//! without them. If there is no GPU, [`find_gpus`] returns the reason.
 #![warn(missing_docs)]
 
 mod allocator;
@@ -44,7 +44,7 @@ impl Default for CudaOptions {
     }
 }
 
-/// Finds the GPUs of this machine. Never fails: without a GPU it says why.
+/// Finds the GPUs of this machine. Never fails: without a GPU it returns the reason.
 pub fn find_gpus(options: &CudaOptions) -> FoundGpus {
     let nothing = |why: String| FoundGpus { gpus: Vec::new(), why_not: Some(why) };
     if let Err(why) = libraries::check() {

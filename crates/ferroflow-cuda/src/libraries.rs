@@ -1,5 +1,5 @@
-//! Loads the driver and NVIDIA's libraries, and checks that they have every function that is used
-//! here: the bindings panic when they call one that is missing.
+//! Loads the driver and NVIDIA's libraries, and checks that they have every function that this
+//! crate uses: the bindings panic when they call a missing one.
 
 use cudarc::{cublaslt, cudnn, driver, nvrtc};
 use libloading::Library;
@@ -49,7 +49,7 @@ const DRIVER: &[&str] = &[
     "cuGetErrorName",
     "cuGetErrorString",
 ];
-/// Functions for graphs, without which steps are enqueued piece by piece.
+/// Functions for graphs. Without them, the pieces of a step's work are enqueued one by one.
 const GRAPHS: &[&str] = &[
     "cuStreamDestroy_v2",
     "cuStreamBeginCapture_v2",
@@ -116,9 +116,9 @@ pub(crate) fn has_dnn() -> bool {
     found.is_ok() && has_all("libcudnn", unsafe { cudnn::sys::culib() }, CUDNN).is_ok()
 }
 
-/// Checks everything once, cheapest first. The error says why there is no GPU.
+/// Checks everything once, cheapest first. The error is the reason why there is no GPU.
 pub(crate) fn check() -> Result<(), String> {
-    // Machines without a driver notice by this one lookup.
+    // On machines without a driver, this one look-up fails.
     // SAFETY: loading the driver's library runs its initializers, which are meant to be run.
     if unsafe { Library::new("libcuda.so.1") }.is_err() {
         return Err("the NVIDIA driver is not installed (libcuda.so.1 was not found)".into());
@@ -177,7 +177,7 @@ fn has_all(name: &str, library: &Library, symbols: &[&str]) -> Result<(), String
     }
 }
 
-/// Makes a library present: as the loader finds it, or from a known folder.
+/// Makes a library present: where the loader finds it, or from a known folder.
 fn find(name: &str, is_present: impl Fn() -> bool) -> Result<(), String> {
     if is_present() {
         return Ok(());
@@ -185,8 +185,8 @@ fn find(name: &str, is_present: impl Fn() -> bool) -> Result<(), String> {
     let folders = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
     for folder in folders.iter().map(PathBuf::as_path).chain([Path::new(TOOLKIT)]) {
         for path in versions_of(folder, name) {
-            // SAFETY: as for the driver. The library stays loaded, so that the loader finds it by
-            // its name from now on.
+            // SAFETY: as for the driver. The library stays loaded, so the loader finds it by its
+            // name from here on.
             if let Ok(library) = unsafe { Library::new(&path) } {
                 std::mem::forget(library);
             }

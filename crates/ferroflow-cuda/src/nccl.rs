@@ -18,7 +18,7 @@ const FILE_VARIABLE: &str = "FERROFLOW_NCCL";
 const OLDEST: c_int = 21_400;
 const SUCCESS: c_int = 0;
 const IN_PROGRESS: c_int = 7;
-/// How long joining a group may take, in seconds, and the variable that says so.
+/// How long joining a group may take in seconds, and the variable that sets it.
 const JOIN_SECONDS: u64 = 60;
 const JOIN_VARIABLE: &str = "FERROFLOW_NCCL_JOIN_SECONDS";
 const POLL: Duration = Duration::from_millis(1);
@@ -205,7 +205,7 @@ struct Group {
 
 struct State {
     comm: Comm,
-    /// Why it is not used any more.
+    /// The error for which it is not used any more.
     failed: Option<Error>,
 }
 
@@ -253,7 +253,7 @@ impl Group {
                 return Err(cause);
             }
         }
-        // The first call of a kind connects the ranks; later ones return at once.
+        // The first call of a kind connects the ranks. Later calls return at once.
         while self.pending(what)?.is_some() {
             std::thread::sleep(POLL);
         }

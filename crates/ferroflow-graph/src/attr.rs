@@ -109,7 +109,7 @@ into_attr! {
 
 /// Attributes by name. Typed getters fail with `InvalidArgument` naming the attribute.
 ///
-/// A sorted list: nodes have a handful of attributes and graphs a million nodes, for which a tree
+/// A sorted list. Nodes have few attributes and a graph may have a million nodes: a tree for each
 /// would take ten times the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attrs(Vec<(String, AttrValue)>);

@@ -215,7 +215,7 @@ impl OpBuilder<'_> {
         self
     }
 
-    /// Sets what it means to passes.
+    /// Sets the role that passes treat it by.
     pub fn role(mut self, role: OpRole) -> Self {
         self.def.role = role;
         self
@@ -277,8 +277,8 @@ impl OpBuilder<'_> {
         self.expensive()
     }
 
-    /// Marks it as calling functions. They are placed on their own, and it waits for whatever they
-    /// wait for.
+    /// Marks it as calling functions. Passes place the functions on their own, and the node waits
+    /// for all that they wait for.
     pub fn calls(mut self, how: CallKind) -> Self {
         self.def.calls = Some(how);
         self.takes_resources_from_anywhere().waits()

@@ -124,7 +124,7 @@ pub struct FormulaStep {
     pub text: FormulaText,
     /// The type of its value.
     pub output: DType,
-    /// What it takes as `x`, `y` and so on.
+    /// The operands `x`, `y` and so on.
     pub operands: Vec<FormulaOperand>,
 }
 

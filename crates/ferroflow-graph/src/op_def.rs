@@ -50,7 +50,7 @@ pub struct OpDef {
     pub cost: OpCost,
     /// Estimates its operations; `None` means about one for each output element.
     pub flops: Option<FlopsFn>,
-    /// What it means to passes.
+    /// The role that passes treat it by.
     pub role: OpRole,
     /// Makes its block kernel, if it is element-wise and pure.
     pub blocks: Option<MakeBlockKernel>,

@@ -115,7 +115,7 @@ pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate
     if wanted.removes_involutions {
         remove_involutions(step);
     }
-    // Before fusing: a node inside a fused one cannot be merged any more.
+    // Before fusing: a node inside a fused one cannot be merged with another.
     if wanted.merges {
         merge_common(step);
     }

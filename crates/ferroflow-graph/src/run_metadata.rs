@@ -5,10 +5,11 @@ use crate::wire::metadata;
 use bytes::Bytes;
 use ferroflow_core::Result;
 
-/// What the tasks recorded of a step; empty unless the client asked for a trace, costs or graphs.
+/// The records of the tasks for one step. Empty unless the client asked for a trace, costs or
+/// graphs.
 ///
-/// It is kept in the form in which it travels and is read when somebody looks at it, because most
-/// traces are only passed on or written to a file.
+/// It stays serialized until it is read, because most traces are only passed on or written to a
+/// file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunMetadata {
     encoded: Bytes,

@@ -6,7 +6,7 @@ use crate::attr::{AttrList, AttrValue};
 use crate::op_def::{AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, TypeSource};
 use ferroflow_core::{DType, PartialShape, Result, bail, ensure, err};
 
-/// The types `numbertype` stands for.
+/// The types of `numbertype`.
 pub const NUMBER_TYPES: [DType; 19] = {
     use DType::*;
     [
@@ -15,13 +15,13 @@ pub const NUMBER_TYPES: [DType; 19] = {
     ]
 };
 
-/// The types `realnumbertype` stands for.
+/// The types of `realnumbertype`.
 pub const REAL_NUMBER_TYPES: [DType; 12] = {
     use DType::*;
     [Float, Double, Int32, UInt8, Int16, Int8, Int64, BFloat16, UInt16, Half, UInt32, UInt64]
 };
 
-/// The types `quantizedtype` stands for.
+/// The types of `quantizedtype`.
 pub const QUANTIZED_TYPES: [DType; 5] = {
     use DType::*;
     [QInt8, QUInt8, QInt32, QInt16, QUInt16]

@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Clocks of hosts differ, so certificates are valid from a little earlier on.
+/// Certificates are valid from this much earlier on, because clocks of hosts differ.
 const BACKDATED: Duration = Duration::from_secs(3600);
 /// How long a CA is valid.
 const CA_DAYS: u32 = 3650;
@@ -136,7 +136,8 @@ impl JobAuthority {
     }
 }
 
-/// The same for every CA of ours: certificates name it as their issuer, and its key tells it apart.
+/// The same parameters for every CA of ours: certificates name it as their issuer, and its key
+/// distinguishes it.
 fn authority_params() -> Result<CertificateParams> {
     let mut params = CertificateParams::new(Vec::new()).map_err(failed)?;
     params.distinguished_name = named("Ferroflow job CA");

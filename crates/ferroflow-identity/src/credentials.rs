@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Changed files are noticed after this.
+/// How often files are checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Marks credentials that are given as text instead of a path.
+/// The prefix of credentials that are given as text instead of a path.
 const INLINE: &str = "data:";
 
 /// A CA, a certificate with its key, and possibly a job token. Clones share one state. Files are
@@ -46,7 +46,7 @@ struct Loaded {
     checked: Instant,
 }
 
-/// What changes when a file is replaced.
+/// Properties that change when a file is replaced.
 type Version = (SystemTime, u64, u64);
 
 impl Credentials {
@@ -84,7 +84,7 @@ impl Credentials {
         })
     }
 
-    /// Reads what `FERROFLOW_CREDENTIALS` holds: a folder, or the text of `Credentials::inline`.
+    /// Reads the value of `FERROFLOW_CREDENTIALS`: a folder, or the text of `Credentials::inline`.
     pub fn parse(text: &str) -> Result<Credentials> {
         let Some(data) = text.strip_prefix(INLINE) else {
             return Credentials::from_folder(Path::new(text));
@@ -137,7 +137,7 @@ impl Credentials {
             if files.versions() != loaded.versions {
                 match files.load() {
                     Ok(new) => *loaded = new,
-                    // Perhaps only some of the files have been replaced yet.
+                    // Perhaps only some of the files have been replaced so far.
                     Err(e) => tracing::warn!("the old credentials stay in use: {e}"),
                 }
             }
@@ -175,7 +175,7 @@ impl Files {
     }
 
     fn load(&self) -> Result<Loaded> {
-        // Before the files are read, so that a later change is noticed.
+        // Taken before the files are read, so that the next check sees a later change.
         let versions = self.versions();
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(|e| {

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-/// Values that were taken.
+/// The values that were read.
 static TAKEN: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 /// The value of a secret variable. The first call overwrites it in this process's environment;
@@ -16,7 +16,7 @@ pub fn take_secret(name: &str) -> Option<String> {
         return Some(value.clone());
     }
     let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-    // Without /proc there is nothing to hide it from.
+    // Without /proc other processes cannot read the environment.
     if let Err(e) = overwrite(name, value.len()) {
         tracing::debug!("{name} stays in the environment of this process: {e}");
     }
@@ -38,7 +38,7 @@ fn overwrite(name: &str, len: usize) -> std::io::Result<()> {
     let Some(place) = place else { return Ok(()) };
     let mut memory = std::fs::File::options().read(true).write(true).open("/proc/self/mem")?;
     memory.seek(SeekFrom::Start(start_of_environment()? + place as u64))?;
-    // Only if this is the value, wherever the environment was moved to.
+    // Only if the memory holds this value: the environment may have moved.
     let mut found = vec![0; len];
     memory.read_exact(&mut found)?;
     if environment.get(place..place + len) == Some(&found[..]) {
@@ -48,7 +48,7 @@ fn overwrite(name: &str, len: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Where the kernel found the environment when the process started: field 50 of its status.
+/// The address of the environment when the process started: field 50 of its status.
 fn start_of_environment() -> std::io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/stat")?;
     // The name of the program, which may contain spaces, is in parentheses.

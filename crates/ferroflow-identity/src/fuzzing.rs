@@ -1,5 +1,5 @@
-//! Parsers of bytes before a peer has proved its identity, for the fuzz targets. An input may be an
-//! error. It must not panic or take memory that it does not hold itself.
+//! Parsers of bytes that arrive before a peer has proved its identity, for the fuzz targets. An
+//! input may be an error. It must not cause a panic, nor take much more memory than it holds bytes.
 
 use crate::credentials::Credentials;
 use crate::greeting;
@@ -33,7 +33,7 @@ pub fn greetings(data: &[u8]) {
     }
 }
 
-/// Gives the bytes to a session in pieces, and takes what it answers.
+/// Gives the bytes to a session in pieces, and takes its output.
 fn shake(session: ferroflow_core::Result<TlsSession>, mut data: &[u8]) {
     let mut session = session.expect("a session");
     let mut plain = [0; 512];
@@ -56,7 +56,7 @@ fn shake(session: ferroflow_core::Result<TlsSession>, mut data: &[u8]) {
     }
 }
 
-/// A peer that says these bytes, whatever it hears.
+/// A peer that sends these bytes, whatever it receives.
 struct Recorded<'a>(&'a [u8]);
 
 impl Read for Recorded<'_> {

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 const MAGIC: [u8; 8] = *b"FFGREET1";
 const WRONG: &str = "the token is not that of this job";
 
-/// Greets as the process that has connected.
+/// Greets as the end that opened the connection.
 pub(crate) fn greet(mut stream: impl Read + Write, token: &JobToken) -> Result<()> {
     let own = nonce()?;
     let mut first = [0; MAGIC.len() + NONCE];
@@ -24,7 +24,7 @@ pub(crate) fn greet(mut stream: impl Read + Write, token: &JobToken) -> Result<(
     stream.read_exact(&mut welcome).map_err(|_| err!(PermissionDenied, "{WRONG}"))
 }
 
-/// Greets as the process that has accepted a connection.
+/// Greets as the end that accepted the connection.
 pub(crate) fn answer(mut stream: impl Read + Write, token: &JobToken) -> Result<()> {
     let mut first = [0; MAGIC.len() + NONCE];
     stream.read_exact(&mut first).map_err(lost)?;

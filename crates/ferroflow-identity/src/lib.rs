@@ -1,12 +1,12 @@
-//! The identity of the other end of a connection, and whether it is let in.
+//! The identity of the other end of a connection, and whether to admit it.
 //!
 //! All paths of a job use this crate: gRPC, links between tasks, the connections between ranks, and
 //! the elastic driver. A process has [`Credentials`] (a CA, a certificate with its key, a job
-//! token) and a [`Trust`] that says which peers it admits. A connection that was let in has a
+//! token) and a [`Trust`], which defines the peers that it admits. An admitted connection has a
 //! [`PeerIdentity`].
 //!
 //! Peers on other hosts present a certificate of the job's CA (mutual TLS 1.3). A peer on the same
-//! host without a certificate is identified by its user number, which the kernel knows.
+//! host without a certificate is identified by its user number, which the kernel provides.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -15,8 +15,8 @@ const ROLE_DOMAIN: &str = ".ferroflow.internal";
 /// The role of a certificate whose holder may be any task or rank of the job.
 pub const ANY_ROLE: &str = "job";
 
-/// The other end of a connection that was let in. Sessions and graphs belong to the identity that
-/// made them.
+/// The other end of an admitted connection. Sessions and graphs belong to the identity that made
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PeerIdentity {
     /// This process itself.
@@ -32,12 +32,12 @@ pub enum PeerIdentity {
         /// The certificate itself.
         certificate: VerifiedCertificate,
     },
-    /// A peer that was not asked who it is, because the network is trusted (`--insecure`).
+    /// A peer without proof of identity, because the network is trusted (`--insecure`).
     Unverified,
 }
 
-/// A certificate of the job's CA. Two of them are equal for comparisons of identities: names tell
-/// identities apart, because a renewed certificate is another one.
+/// A certificate of the job's CA. All of them compare equal within an identity: names distinguish
+/// identities, because a renewed certificate is another one.
 #[derive(Clone)]
 pub struct VerifiedCertificate(Arc<CertificateDer<'static>>);
 
@@ -81,14 +81,15 @@ impl PeerIdentity {
         names.extend(dns);
         names.sort_unstable();
         if names.is_empty() {
-            // Only addresses or a common name: the subject stays the same when it is renewed.
+            // Only addresses or a common name. The subject stays the same when the certificate is
+            // renewed.
             let hash = digest::digest(&digest::SHA256, parsed.subject());
             names.push(hash.as_ref().iter().map(|b| format!("{b:02x}")).collect());
         }
         Ok(PeerIdentity::Certificate { name: names.join(","), roles, certificate })
     }
 
-    /// Whether the peer may say that it is `role`, such as `ps-0`, which others reach at `address`.
+    /// Whether the peer may claim to be `role`, such as `ps-0`, which others reach at `address`.
     pub fn may_be(&self, role: &str, address: &str) -> bool {
         match self {
             PeerIdentity::Certificate { roles, .. } => {
@@ -99,8 +100,8 @@ impl PeerIdentity {
         }
     }
 
-    /// Whether this is a certificate that names the host of `address` and no role. Other CAs than
-    /// ours issue such certificates. The holder may be every task of the host.
+    /// Whether this is a certificate that names the host of `address` and no role. CAs other than
+    /// ours issue such certificates. The holder may be any task of the host.
     pub fn is_any_of_host(&self, address: &str) -> bool {
         match self {
             PeerIdentity::Certificate { roles, certificate, .. } => {

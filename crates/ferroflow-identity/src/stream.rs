@@ -26,7 +26,7 @@ struct Inner {
 
 struct SharedTls {
     session: Mutex<TlsSession>,
-    /// Held while sealed bytes go out, so that they keep their order.
+    /// Locked while sealed bytes are written, so that they keep their order.
     writing: Mutex<()>,
 }
 
@@ -125,7 +125,7 @@ impl SecureStream {
         &self.0.identity
     }
 
-    /// Whether the other end may say that it is `role`. Its host is the address of the connection.
+    /// Whether the other end may claim to be `role`. Its host is the address of the connection.
     pub fn may_be(&self, role: &str) -> bool {
         let address = self.0.tcp.peer_addr().map(|at| at.ip().to_canonical().to_string());
         self.0.identity.may_be(role, &address.unwrap_or_default())
@@ -159,7 +159,7 @@ impl Read for &SecureStream {
                 return Ok(read);
             }
             drop(session);
-            // Not under the lock, so that another thread can write meanwhile.
+            // Read without the lock, so that another thread can write.
             let len = (&self.0.tcp).read(&mut received)?;
             if len == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
@@ -256,7 +256,7 @@ impl Timed<'_> {
     }
 }
 
-/// The time that is left. A socket does not accept a timeout of zero.
+/// The remaining time. A socket does not accept a timeout of zero.
 fn left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }

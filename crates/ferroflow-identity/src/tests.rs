@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Far longer than anything here takes.
+/// A time limit far above the time of any step here.
 fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
@@ -97,7 +97,7 @@ fn a_peer_without_tls_is_refused() {
     let (near, far) = connect(&Trust::default(), &server);
     assert!(near.is_err());
     assert_eq!(far.err().unwrap().code(), Code::PermissionDenied);
-    // The other way round, the client refuses to speak without TLS.
+    // With the roles exchanged, the client refuses to speak without TLS.
     let (near, far) = connect(&server, &Trust::default());
     assert!(near.is_err() && far.is_err());
 }
@@ -162,7 +162,7 @@ fn a_certificate_that_has_expired_is_refused() {
     let expired = Trust::with(authority.credentials(&[], &strings(&["127.0.0.1"]), 0).unwrap());
     let valid = trusting(&authority, &[], &["127.0.0.1"]);
     for (client, server) in [(&expired, &valid), (&valid, &expired)] {
-        // It is valid until the end of the second.
+        // A certificate is valid until the end of its last second.
         let until = deadline();
         while let (Ok(_), Ok(_)) = connect(client, server) {
             assert!(Instant::now() < until, "the certificate is still valid");
@@ -198,7 +198,7 @@ fn a_token_is_not_sent_to_a_process_that_does_not_know_it() {
     let stealing = std::thread::spawn(move || {
         let mut all = vec![0; 40];
         thief.read_exact(&mut all).unwrap();
-        // It cannot answer with a proof, so it makes one up.
+        // It cannot compute a proof, so it sends a false one.
         thief.write_all(&[7; 64]).unwrap();
         thief.read_to_end(&mut all).unwrap();
         all
@@ -285,7 +285,7 @@ fn a_ca_in_a_folder_is_used_again_and_its_secrets_are_private() {
 fn credentials_can_be_given_as_text() {
     let authority = JobAuthority::new().unwrap();
     let text = authority.inline(&strings(&["rank-0"]), &strings(&["127.0.0.1"]), 1).unwrap();
-    // A terminal passes at most 4095 bytes of a line on.
+    // A terminal passes on at most 4095 bytes of a line.
     assert!(text.len() < 4000 && !text.contains(char::is_whitespace), "{}", text.len());
     let credentials = Credentials::parse(&text).unwrap();
     assert_eq!(credentials.token().reveal(), authority.token().reveal());

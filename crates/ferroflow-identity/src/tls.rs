@@ -9,13 +9,13 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 use std::io;
 
-/// The buffer of received bytes at first, and at most. The larger size saves system calls for long
-/// transfers; handshakes fit into it too.
+/// The first and the largest size of the buffer of received bytes. The larger size saves system
+/// calls in long transfers; handshakes fit into it too.
 const FIRST_INCOMING: usize = 4 << 10;
 const MOST_INCOMING: usize = 256 << 10;
 /// The plaintext that one call seals at most. It stays in the cache until it is sent.
 const MOST_SEALED: usize = 64 << 10;
-/// A record has at most this much plaintext, and this much in addition to it.
+/// The most plaintext of a record, and the most bytes that a record has in addition.
 const RECORD: usize = 16 << 10;
 const RECORD_EXTRA: usize = 64;
 
@@ -24,7 +24,7 @@ pub struct TlsSession {
     side: Side,
     incoming: Buffer,
     outgoing: Buffer,
-    /// Plaintext that the caller had no room for.
+    /// Plaintext that did not fit the caller's buffer.
     plain: Buffer,
     is_handshaking: bool,
     is_peer_closed: bool,
@@ -105,8 +105,8 @@ impl TlsSession {
         }
     }
 
-    /// Goes on with the handshake as far as the received bytes allow. True if it is complete. The
-    /// caller sends [`TlsSession::outgoing`] in either case, also after an error.
+    /// Continues the handshake as far as the received bytes allow. Returns true when it is
+    /// complete. The caller sends [`TlsSession::outgoing`] in either case, also after an error.
     pub fn shake(&mut self) -> io::Result<bool> {
         self.advance(&mut [], None)?;
         Ok(!self.is_handshaking)
@@ -124,7 +124,8 @@ impl TlsSession {
         Ok(len)
     }
 
-    /// Seals plaintext for the peer, into [`TlsSession::outgoing`]. Returns how much of it.
+    /// Seals plaintext for the peer, into [`TlsSession::outgoing`]. Returns the number of bytes
+    /// taken.
     pub fn seal(&mut self, plaintext: &[u8]) -> io::Result<usize> {
         let part = &plaintext[..plaintext.len().min(MOST_SEALED)];
         if !part.is_empty() {
@@ -153,7 +154,7 @@ impl TlsSession {
         self.seal(&together)
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Sends the peer the end of the data.
     pub fn close(&mut self) -> io::Result<()> {
         if self.is_handshaking {
             return Ok(());
@@ -166,7 +167,7 @@ impl TlsSession {
         !self.plain.filled().is_empty() || !self.incoming.filled().is_empty()
     }
 
-    /// Whether the peer has said that nothing more comes.
+    /// Whether the peer has sent the end of its data.
     pub fn is_peer_closed(&self) -> bool {
         self.is_peer_closed
     }
@@ -182,7 +183,7 @@ impl TlsSession {
         &mut room[..most]
     }
 
-    /// `len` bytes were put into [`TlsSession::incoming`].
+    /// Notes that `len` bytes were put into [`TlsSession::incoming`].
     pub fn received(&mut self, len: usize) {
         self.incoming.end += len;
         // A reader that keeps up with full reads gets a larger buffer.
@@ -197,7 +198,7 @@ impl TlsSession {
         self.outgoing.filled()
     }
 
-    /// The socket has taken `len` bytes of [`TlsSession::outgoing`].
+    /// Notes that the socket has taken `len` bytes of [`TlsSession::outgoing`].
     pub fn sent(&mut self, len: usize) {
         self.outgoing.consume(len);
     }
@@ -242,7 +243,7 @@ impl TlsSession {
     }
 }
 
-/// What goes out beside the protocol's own records.
+/// Output besides the protocol's own records.
 enum Sealing<'a> {
     Data(&'a [u8]),
     Close,
@@ -285,7 +286,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// Processes received records until `into` is full or nothing is left, then seals.
+    /// Processes received records until `into` is full or no input remains, then seals.
     fn advance<R: Records>(
         &mut self,
         connection: &mut R,
@@ -294,7 +295,8 @@ impl Progress<'_> {
     ) -> io::Result<usize> {
         let mut total = 0;
         loop {
-            // Always all that was received: rustls keeps positions in it, and panics without it.
+            // Always passes all received bytes: rustls keeps positions in them, and panics without
+            // them.
             let UnbufferedStatus { mut discard, state } =
                 connection.process(self.incoming.filled_mut());
             let mut goes_on = true;
@@ -343,7 +345,7 @@ impl Progress<'_> {
                 Ok(ConnectionState::Closed | ConnectionState::BlockedHandshake) => goes_on = false,
                 Ok(_) => return Err(io::ErrorKind::Unsupported.into()),
                 Err(e) => {
-                    // The alert that tells the peer what is wrong.
+                    // The alert that reports the error to the peer.
                     if let Ok(ConnectionState::EncodeTlsData(mut data)) =
                         connection.process(self.incoming.filled_mut()).state
                     {

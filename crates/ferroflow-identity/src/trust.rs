@@ -1,4 +1,4 @@
-//! Which peers a process admits. One policy for servers, ranks and the elastic driver.
+//! The peers that a process admits. One policy for servers, ranks and the elastic driver.
 
 use crate::credentials::Credentials;
 use crate::environment::take_secret;
@@ -8,13 +8,13 @@ use crate::user;
 use ferroflow_core::{Error, Result, bail, ensure};
 use std::net::{IpAddr, SocketAddr};
 
-/// What a process trusts. The default: without credentials, only processes of the same user on the
-/// same host.
+/// The peers that a process trusts. By default these are processes of the same user on the same
+/// host, without credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// With credentials, peers need a certificate of the same CA.
     pub credentials: Option<Credentials>,
-    /// Admits everybody, from everywhere, without credentials.
+    /// Admits all peers from all hosts without credentials.
     pub is_insecure: bool,
     /// Admits all users of this host without credentials.
     pub any_local_user: bool,
@@ -25,16 +25,16 @@ pub struct Trust {
     /// Whether an identity may end sessions and clear containers of another. By default only where
     /// all peers are one user of one host.
     pub allow_foreign_reset: Option<bool>,
-    /// Why the credentials could not be read. Nothing is bound then.
+    /// The error of reading the credentials. With one, the process listens on no address.
     pub problem: Option<Error>,
 }
 
-/// How a new connection goes on.
+/// The next step of a new connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The peer must present a certificate.
     Tls,
-    /// The peer is let in as it is.
+    /// The peer is admitted without further proof.
     Plain(PeerIdentity),
 }
 
@@ -54,7 +54,7 @@ impl Trust {
         Ok(Trust { credentials, is_insecure, ..Trust::default() })
     }
 
-    /// With these credentials, and otherwise the default.
+    /// The default trust, with these credentials.
     pub fn with(credentials: Credentials) -> Trust {
         Trust { credentials: Some(credentials), ..Trust::default() }
     }
@@ -76,7 +76,8 @@ impl Trust {
         Ok(())
     }
 
-    /// How a connection that was accepted at `local` goes on, before anything is read from it.
+    /// Decides how a connection that was accepted at `local` continues, before anything is read
+    /// from it.
     pub fn admit(&self, local: SocketAddr, peer: SocketAddr) -> Result<Admission> {
         let is_listed = self.is_insecure_peer(peer.ip());
         let is_local_plain = self.plain_on_this_host && user::is_same_host(local, peer);
@@ -104,7 +105,7 @@ impl Trust {
         Ok(Admission::Plain(PeerIdentity::Unverified))
     }
 
-    /// Whether a process of this user, on this host, is let in without credentials.
+    /// Admits a process of user `owner` on this host without credentials, or returns the error.
     pub fn admit_user(&self, owner: u32) -> Result<PeerIdentity> {
         let own = user::own();
         ensure!(
@@ -125,7 +126,7 @@ impl Trust {
         self.insecure_peers.iter().any(|range| range.contains(peer))
     }
 
-    /// Whether `caller` may end or change what belongs to `owner`.
+    /// Whether `caller` may end or change objects of `owner`.
     pub fn may_touch(&self, owner: &PeerIdentity, caller: &PeerIdentity) -> bool {
         owner == caller || self.allows_foreign_reset()
     }

@@ -22,7 +22,7 @@ pub(crate) fn own() -> u32 {
 pub(crate) fn owner(local: SocketAddr, peer: SocketAddr) -> Result<u32> {
     let found = match ask_kernel(local, peer) {
         Ok(found) => found,
-        // A kernel or a sandbox without this interface.
+        // The kernel or the sandbox lacks this interface.
         Err(_) => look_in_table(local, peer),
     };
     found.ok_or_else(|| {
@@ -40,11 +40,11 @@ const ERROR: u16 = 2;
 const HEADER: usize = 16;
 /// Family, protocol, extensions, padding, states, then the addresses of the socket.
 const QUESTION: usize = HEADER + 8 + 48;
-/// Where an answer has the user and the inode of the socket.
+/// The offsets of the user and of the socket's inode in an answer.
 const USER: usize = HEADER + 4 + 48 + 12;
 const INODE: usize = USER + 4;
 
-/// Asks by `NETLINK_SOCK_DIAG`. `None` if there is no such socket, or no process has it any more.
+/// Queries `NETLINK_SOCK_DIAG`. `None` if there is no such socket, or if no process holds it.
 fn ask_kernel(local: SocketAddr, peer: SocketAddr) -> Result<Option<u32>> {
     let failed = |e: rustix::io::Errno| err!(Unavailable, "NETLINK_SOCK_DIAG: {e}");
     let socket = socket_with(
@@ -54,7 +54,7 @@ fn ask_kernel(local: SocketAddr, peer: SocketAddr) -> Result<Option<u32>> {
         Some(netlink::SOCK_DIAG),
     )
     .map_err(failed)?;
-    // From the peer's side, its own address is the source.
+    // The query takes the peer's side: its own address is the source.
     let question = question(peer, local);
     let kernel = netlink::SocketAddrNetlink::new(0, 0);
     sendto(&socket, &question, SendFlags::empty(), &kernel).map_err(failed)?;
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(ask_kernel(local, peer).unwrap(), Some(own()), "{at}");
             assert_eq!(look_in_table(local, peer), Some(own()), "{at}");
             drop(client);
-            // The socket still exists in the kernel, without a process. It belongs to no user now.
+            // The socket still exists in the kernel, without a process. It belongs to no user.
             assert!(owner(local, peer).is_err(), "{at}");
         }
     }

@@ -38,9 +38,9 @@ impl TlsConfigs {
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain.clone(), key.clone_key())
             .map_err(unusable)?;
-        // Other gRPC clients insist on this.
+        // Other gRPC clients require this protocol.
         server.alpn_protocols = vec![b"h2".to_vec()];
-        // Every connection proves its identity anew.
+        // No session tickets: every connection proves its identity again.
         server.send_tls13_tickets = 0;
         let algorithms = provider.signature_verification_algorithms;
         let mut client = ClientConfig::builder_with_provider(provider)
@@ -55,7 +55,7 @@ impl TlsConfigs {
     }
 }
 
-/// ring, with the cipher first that is fastest on current processors.
+/// The provider `ring`, with the fastest cipher on current processors first.
 fn provider() -> CryptoProvider {
     let mut provider = ring::default_provider();
     let is_first = |suite: &rustls::SupportedCipherSuite| {

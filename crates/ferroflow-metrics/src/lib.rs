@@ -1,7 +1,7 @@
 //! Counters of one task or rank, as Prometheus text and as JSON for the dashboard.
 //!
-//! [`TaskMetrics`] is a value that a server or an engine gets; nothing is global. Counting is a few
-//! atomic additions. Text is made only when somebody asks for it.
+//! [`TaskMetrics`] is a value that a server or an engine gets; nothing is global. Counting costs a
+//! few atomic additions. Text is made only for a request.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Values that are read when somebody asks for them.
+//! Values that are read only when the metrics are requested.
 
 use parking_lot::Mutex;
 

@@ -52,8 +52,7 @@ impl RecentSteps {
 }
 
 impl StepRecord {
-    /// A step that has just ended and took `total`, of which `input`, `send` and `wait` were spent
-    /// so.
+    /// Records a step that took `total`, including the times `input`, `send` and `wait`.
     pub fn ended(
         id: i64,
         total: Duration,

@@ -3,7 +3,7 @@
 /// A format of `/metrics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsFormat {
-    /// OpenMetrics 1.0, which Prometheus asks for.
+    /// OpenMetrics 1.0, which Prometheus requests.
     OpenMetrics,
     /// The older text format 0.0.4, which every tool reads.
     Text,

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub struct BackgroundHttp {
     url: String,
-    /// The file that tells the launcher where this is.
+    /// The file from which the launcher reads this address.
     note: Option<PathBuf>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -62,8 +62,8 @@ impl Drop for BackgroundHttp {
     }
 }
 
-/// Writes the address to a new file in the folder `FERROFLOW_HTTP_DIR`, where the launcher that set
-/// it finds all processes of the job.
+/// Writes the address to a new file in the folder `FERROFLOW_HTTP_DIR`. The launcher that set the
+/// variable finds all processes of the job there.
 pub fn note_address(address: SocketAddr) -> Option<PathBuf> {
     let folder = std::env::var_os("FERROFLOW_HTTP_DIR").filter(|folder| !folder.is_empty())?;
     let name = format!("{}-{}", std::process::id(), address.port());
@@ -75,16 +75,16 @@ pub fn note_address(address: SocketAddr) -> Option<PathBuf> {
     written.inspect_err(failed).ok().map(|()| file.clone())
 }
 
-/// What shows a task to others, until it is dropped.
+/// The HTTP port and the export of a task's metrics, until it is dropped.
 #[derive(Debug, Default)]
 pub struct Observation {
     _http: Option<BackgroundHttp>,
     _export: MetricsExport,
 }
 
-/// Serves the pages of a task at the address in `FERROFLOW_HTTP`, if it is set: a launcher sets it.
-/// Sends its metrics to a collector of OpenTelemetry, if variables name one. The log says why that
-/// fails: a job goes on without its metrics.
+/// Serves the pages of a task at the address in `FERROFLOW_HTTP`, if a launcher has set it. Sends
+/// its metrics to an OpenTelemetry collector, if variables name one. A failure is only logged: a
+/// job runs on without its metrics.
 pub fn observe_from_env(metrics: &Arc<TaskMetrics>, trust: &Trust) -> Observation {
     let (_http, _export) = (serve_from_env(metrics, trust), MetricsExport::from_env(metrics));
     Observation { _http, _export }

@@ -12,7 +12,7 @@ use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// Bytes of an answer.
+/// The most bytes of an answer.
 const MOST_ANSWER: usize = 4 << 20;
 /// How long a request may take.
 const DEADLINE: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@ pub struct MetricsExport {
 }
 
 impl MetricsExport {
-    /// Sends to the collector that the variables of OpenTelemetry name, if they name one. The log
-    /// says why that fails: a job goes on without its metrics.
+    /// Sends metrics to the collector that the variables of OpenTelemetry name, if any. A failure
+    /// is only logged: a job runs on without its metrics.
     #[cfg(feature = "otlp")]
     pub fn from_env(metrics: &Arc<TaskMetrics>) -> MetricsExport {
         use crate::otlp::{OtlpExporter, OtlpOptions};

@@ -1,9 +1,9 @@
-//! Which requests are answered: no other site may read these pages through a browser.
+//! Refuses requests that other sites make through a browser, so that they cannot read these pages.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::net::IpAddr;
 
-/// Refuses all but reads, and what [`refuse_other_site`] refuses.
+/// Refuses all requests but reads, and those that [`refuse_other_site`] refuses.
 pub(crate) fn refusal(
     method: &Method,
     headers: &HeaderMap,
@@ -16,10 +16,10 @@ pub(crate) fn refusal(
     refuse_other_site(headers, names, checks_host)
 }
 
-/// Refuses what a browser sends for another site, and requests under a name that is not this
-/// host's: a site could make its own name resolve to this address.
+/// Refuses requests that a browser sends for another site. Also refuses requests under a name that
+/// is not this host's: a site could make its own name resolve to this address.
 ///
-/// `names` are the names of this host. IP addresses and `localhost` are always right.
+/// `names` are the names of this host. IP addresses and `localhost` are always accepted.
 pub fn refuse_other_site(
     headers: &HeaderMap,
     names: &[String],
@@ -53,8 +53,8 @@ fn is_own(host: &str, names: &[String]) -> bool {
         || names.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// The headers of every answer: nothing from elsewhere is loaded, no other site may embed or read
-/// it, and it is not kept.
+/// The headers of every answer. A page loads nothing from elsewhere, no other site may embed or
+/// read it, and no cache keeps it.
 pub fn secure_headers() -> [(header::HeaderName, HeaderValue); 6] {
     [
         (

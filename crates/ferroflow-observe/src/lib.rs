@@ -1,5 +1,5 @@
 //! The HTTP port of a process: health, metrics and the state of a task, for probes, Prometheus and
-//! the dashboard. It only reads; nothing that comes in over it changes a job.
+//! the dashboard. It only reads: no request changes a job.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

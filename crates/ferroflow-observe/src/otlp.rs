@@ -1,5 +1,5 @@
 //! Sends metrics to an OpenTelemetry collector by OTLP over HTTP, as JSON. The collector needs no
-//! configuration for it: its receiver `otlp` takes JSON at the same port as protobuf.
+//! extra configuration: its `otlp` receiver accepts JSON at the same port as protobuf.
 
 mod payload;
 
@@ -19,14 +19,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
-/// How long a collector may take. A job waits for it once, at its end.
+/// The timeout of a request. A job waits for it once, at its end.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The interval that OpenTelemetry's libraries have.
+/// The default interval of OpenTelemetry's libraries.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// The path of the metrics at a collector.
 const PATH: &str = "/v1/metrics";
 
-/// Where metrics go, and how often.
+/// The collector's address, and the interval.
 #[derive(Clone, Debug)]
 pub(crate) struct OtlpOptions {
     /// `HOST:PORT`.
@@ -39,8 +39,7 @@ pub(crate) struct OtlpOptions {
 }
 
 impl OtlpOptions {
-    /// The options of OpenTelemetry's variables, each of which `variable` reads. `None` if they
-    /// name no collector.
+    /// Parses OpenTelemetry's variables; `variable` reads each. `None` if they name no collector.
     pub fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Option<OtlpOptions>> {
         let whole = variable("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
         let base = || variable("OTEL_EXPORTER_OTLP_ENDPOINT");
@@ -81,7 +80,7 @@ fn pairs(text: &str) -> Attributes {
     pairs.map(|(key, value)| (key.trim().into(), value.trim().into())).collect()
 }
 
-/// Sends metrics on a thread of its own, until this is dropped: once more then.
+/// Sends metrics on a thread of its own until it is dropped, and once more then.
 #[derive(Debug)]
 pub(crate) struct OtlpExporter {
     stop: Option<oneshot::Sender<()>>,
@@ -131,7 +130,7 @@ struct Exports {
     metrics: Arc<TaskMetrics>,
     resource: Attributes,
     started: u64,
-    /// Whether the last one failed, so that the log says it once.
+    /// Whether the last export failed, so that the log reports a failure once.
     is_failing: bool,
 }
 
@@ -287,7 +286,7 @@ mod tests {
         let dropping = std::thread::spawn(move || drop(exporter));
         // Exports that were under way come before the last one.
         while counted(&collect(&collector).1, "ferroflow_recoveries") <= sent {}
-        // The thread is gone once the last export was answered.
+        // The thread ends after the last export was answered.
         while !dropping.is_finished() {
             collector.set_nonblocking(true).unwrap();
             if let Ok((stream, _)) = collector.accept() {

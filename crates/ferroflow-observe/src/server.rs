@@ -17,23 +17,23 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// Connections at a time. One more closes the oldest that has sent no request.
+/// The most connections. One more closes the oldest one that has sent no request.
 const MOST_CONNECTIONS: usize = 128;
-/// Bytes of a request's head.
+/// The most bytes of a request's head.
 const MOST_HEAD: usize = 16 << 10;
-/// How long a handshake, or the head of a request, may take. Idle connections are closed too.
+/// The time limit of a handshake and of a request's head. Closes idle connections too.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Events that wait for a slow browser.
+/// The most events that wait for a slow browser.
 const EVENTS_AHEAD: usize = 64;
 
-/// Where to listen, and for whom.
+/// The address to listen on, and the peers to admit.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// The address.
     pub bind: SocketAddr,
-    /// The peers that are let in, as by the other ports of the task.
+    /// The peers to admit, as on the other ports of the task.
     pub trust: Trust,
-    /// Health and metrics without credentials, for all hosts that reach the address.
+    /// Serves health and metrics without credentials, to all hosts that reach the address.
     pub is_open: bool,
 }
 
@@ -93,7 +93,7 @@ impl HttpAnswer {
         HttpAnswer::failure(StatusCode::NOT_FOUND, "there is no such page\n")
     }
 
-    /// Not now.
+    /// The service cannot answer at present.
     pub fn unavailable(text: &'static str) -> HttpAnswer {
         HttpAnswer::failure(StatusCode::SERVICE_UNAVAILABLE, text)
     }
@@ -114,10 +114,10 @@ pub trait HttpService: Send + Sync + 'static {
     /// Answers a GET.
     fn get(&self, request: &HttpRequest<'_>) -> HttpAnswer;
 
-    /// A connection was let in.
+    /// Called when a connection was admitted.
     fn connected(&self) {}
 
-    /// A connection was refused.
+    /// Called when a connection was refused.
     fn refused(&self) {}
 }
 
@@ -183,7 +183,7 @@ impl HttpServer {
     }
 }
 
-/// The target of log lines that say who has connected and who was refused.
+/// The target of the log lines about accepted and refused connections.
 const AUDIT: &str = "audit";
 
 struct Shared {

@@ -1,9 +1,9 @@
 //! From a node's dtype to an instantiation of its kernel.
 //!
 //! `per_dtype!(REAL, T => kernel::<T>)` is a function from a node to its kernel, for use with
-//! `OpBuilder::cpu`: it looks at attribute `T` and instantiates for that type. The attribute may be
-//! another one, and the expression may use the node:
-//! `per_dtype!(FLOAT, "dtype", init, T => Thing::<T>::new(init)?)`.
+//! `OpBuilder::cpu`. It reads attribute `T` and instantiates the kernel for that type. The
+//! attribute may be another one, and the expression may use the node: `per_dtype!(FLOAT, "dtype",
+//! init, T => Thing::<T>::new(init)?)`.
 //!
 //! `per_width!(W => concat::<W>)` does the same for kernels that move elements without reading
 //! them: one instantiation per width, plus strings, resources and variants.

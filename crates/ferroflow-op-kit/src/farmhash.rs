@@ -66,7 +66,8 @@ fn with_seed(s: &[u8], seed: (u64, u64)) -> (u64, u64) {
     z = z.wrapping_mul(K0).wrapping_add(rot(w.0, 27));
     w.0 = w.0.wrapping_mul(9);
     v.0 = v.0.wrapping_mul(K0);
-    // The rest in chunks of 32 bytes from the end; the last one reaches back into what was hashed.
+    // The rest, in chunks of 32 bytes from the end. The last chunk overlaps bytes that are hashed
+    // already.
     let rest = rounds.remainder().len();
     for done in (32..rest + 32).step_by(32) {
         let chunk = &s[s.len() - done..];

@@ -9,7 +9,8 @@ pub use ferroflow_core::files::local;
 /// Bytes that are read at a time.
 const READ_BLOCK: usize = 1 << 20;
 
-/// A whole file. Its size counts as it is read, so that a file without an end is an error too.
+/// Reads a whole file. Counts its bytes during the read, so that a file without an end is an error
+/// too.
 pub fn read_file(name: &str) -> Result<Vec<u8>> {
     let failed = |e: io::Error| file_error(name, &e);
     let mut file = files::open(local(name.as_bytes())).map_err(failed)?;

@@ -151,7 +151,7 @@ impl<T: Resource> Seen<T> {
     }
 }
 
-/// The resource that was found last, and for which handle.
+/// The resource of the last look-up, and its handle.
 struct Sight<T> {
     resources: Weak<Resources>,
     removals: u64,

@@ -1,4 +1,4 @@
-//! What the crates of ops share: the prelude of an op's file, the choice of a kernel by dtype,
+//! Shared code of the op crates: the prelude of an op's file, the choice of a kernel by dtype,
 //! arithmetic over all number types, loops over slices, handles of resources, random streams, and
 //! the formats that more than one family reads or writes.
 

@@ -18,8 +18,8 @@ pub fn split_mut<T: Send>(
     ComputePool::parallel_for(len.div_ceil(unit), cost.saturating_mul(unit), |units| {
         let from = units.start.saturating_mul(unit).min(len);
         let to = units.end.saturating_mul(unit).min(len);
-        // SAFETY: `parallel_for` hands every index out once, so the ranges made from them are
-        // disjoint; they lie within the slice, which is exclusively ours until all parts are done.
+        // SAFETY: `parallel_for` hands every index out once, so the ranges are disjoint. They lie
+        // within the slice, which this function borrows exclusively until all parts are done.
         work(from, unsafe { shared.part(from, to) });
     });
 }

@@ -1,5 +1,5 @@
-//! A file of records that is added to. After a failed write, such as on a full disk, it ends with
-//! its last whole record, and the records that were not written are tried again.
+//! A file to which records are appended. After a failed write, such as on a full disk, the file
+//! ends with its last whole record, and the next write repeats the missing records.
 
 use crate::file::file_error;
 use crate::tfrecord::write_record;

@@ -1,7 +1,7 @@
 //! Formulas over single elements, and the loops that run them over slices.
 //!
-//! Each loop, here and wherever `multiversion!` is used, is compiled for any x86-64 and for AVX2;
-//! the fastest version is chosen at run time. Loops that compute more than they move are compiled
+//! Each loop, here and in other uses of `multiversion!`, is compiled for any x86-64 and for AVX2.
+//! The fastest version is chosen at run time. Loops that compute more than they move are compiled
 //! for AVX-512 too. All versions do the same operations in the same order, so results do not depend
 //! on the machine.
 

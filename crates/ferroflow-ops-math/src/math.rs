@@ -1,9 +1,9 @@
 //! Element-wise mathematics.
 //!
-//! Formulas are rows of tables; [`ferroflow_op_kit::vector`] runs them over slices, [`lanes`]
-//! widens narrow types, `broadcast` lines shapes up, [`elementwise`] makes kernels of them,
-//! `stream` writes large results past the caches, and [`blocks`] tells the graph's passes of
-//! them.
+//! Formulas are rows of tables. [`ferroflow_op_kit::vector`] runs them over slices, [`lanes`]
+//! widens narrow types, and `broadcast` aligns shapes. [`elementwise`] makes kernels of them,
+//! `stream` writes large results past the caches, and [`blocks`] offers them to the passes for
+//! fusion.
 
 use crate::prelude::*;
 

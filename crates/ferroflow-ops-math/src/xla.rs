@@ -1,5 +1,5 @@
-//! Ops that stand for operations of XLA, TensorFlow's compiler. Programs that JAX exports to
-//! TensorFlow consist of them. Those that call functions are in `ferroflow-ops-state`.
+//! The operations of XLA, TensorFlow's compiler, as ops. Programs that JAX exports to TensorFlow
+//! consist of them. The ones that call functions are in `ferroflow-ops-state`.
 
 pub mod convolution;
 mod dot;

@@ -35,7 +35,7 @@ pub(crate) fn register(c: &mut Catalog) {
 }
 
 /// The number of slices that `x` has along a valid `axis` (-1: one slice), each with its own range
-/// in `min` and `max`; and the number of elements behind each index of the axis.
+/// in `min` and `max`. Also the number of elements for each index of the axis.
 fn slices_of(x: &Tensor, axis: i64, min: &Tensor, max: &Tensor) -> Result<(usize, usize)> {
     let (slices, inner) = match usize::try_from(axis) {
         Ok(axis) => (x.shape()[axis], x.shape()[axis + 1..].iter().product()),

@@ -3,9 +3,10 @@
 //!
 //!     cargo bench -p ferroflow-ops --bench kernels -- [--threads N] [--seconds S] [WORD...]
 //!
-//! Only cases whose op or name contains one of the words are run. With one thread, which is the
-//! default, calls are timed by the processor time of that thread, so that other work on the machine
-//! matters little; with more, by the clock. The value is the best round, `extra.median` the median.
+//! Runs only cases whose op or name contains one of the words. With one thread, which is the
+//! default, times calls by the processor time of that thread, so that other work on the machine
+//! matters little. With more threads, uses the clock. The value is the best round, `extra.median`
+//! the median.
 #![allow(clippy::unwrap_used)]
 
 use ferroflow_core::{

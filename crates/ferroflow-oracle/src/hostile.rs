@@ -8,7 +8,7 @@ use ferroflow::graph::{AttrValue, GraphDef};
 use ferroflow_core::{DType, PartialShape, Shape};
 use ferroflow_graph::AttrList;
 
-/// A call, and what was changed in it.
+/// A call, and the change that was made to it.
 pub struct HostileCall {
     pub case: RecordedCase,
     pub change: String,

@@ -30,7 +30,7 @@ pub struct NullGpu {
 pub struct ListedWork {
     /// The kernel and its formulas, or the sizes of a product.
     pub label: String,
-    /// Bytes of all tensors that it gets: what it reads and writes.
+    /// Bytes of all tensors that it reads and writes.
     pub bytes: u64,
     /// Multiplications and additions of products.
     pub flops: f64,

@@ -46,7 +46,7 @@ static HEAP: Meter = Meter(CountedHeap(System));
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to `CountedHeap` as it is. Counting neither allocates nor panics.
+// SAFETY: every call goes to `CountedHeap` unchanged. Counting neither allocates nor panics.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let before = IN_USE.fetch_add(layout.size(), Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Steps that are recorded and replayed on a simulated GPU give what they give node by node.
+//! Steps that are recorded and replayed on a simulated GPU have the results of steps that run node
+//! by node.
 
 use ferroflow::prelude::*;
 use ferroflow_core::Gpu;

@@ -1,5 +1,5 @@
-//! The stream of a simulated GPU. It is as late as it may be: nothing runs before someone waits for
-//! a result, or before very much is enqueued.
+//! The stream of a simulated GPU. It is as late as allowed: no work runs before a caller waits for
+//! a result, or before very much work is enqueued.
 
 use crate::emulator::EmulatedKernel;
 use crate::group::GroupCall;

@@ -1,9 +1,10 @@
 //! Random graphs and steps, valid and invalid, as an untrusted client might send them. The fuzz
 //! target and a seeded test both run their cases here.
 //!
-//! A case is a byte string. It is read as messages off the wire, or it selects a graph over the ops
-//! of a catalog and steps over that graph, or both: a selected graph is encoded as a message and
-//! some bytes are changed. No case may panic, hang or use memory without bound. Errors are fine.
+//! A case is a byte string. It is read as messages from the network, or selects a graph over the
+//! ops of a catalog and steps over that graph, or both: a selected graph is encoded as a message
+//! and some bytes are changed. No case may panic, hang or use memory without bound. Errors are
+//! fine.
 
 mod graphs;
 mod values;

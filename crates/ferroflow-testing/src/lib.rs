@@ -1,6 +1,7 @@
-//! For the tests of all crates: an op checker that runs one kernel of a catalog; random graphs with
-//! steps over them; graphs and functions written down node by node; small ops for such graphs;
-//! tests with child processes ([`child`]); and tests that say why they were skipped ([`trials`]).
+//! Shared code of all tests. An op checker runs one kernel of a catalog. [`child`] runs tests with
+//! child processes, and [`trials`] runs tests that may be skipped with a reason. There are random
+//! graphs with steps over them, graphs and functions written node by node, and small ops for such
+//! graphs.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -24,8 +24,8 @@ fn gpu() -> &'static Arc<SimulatedGpu> {
 }
 
 impl DeviceRun {
-    /// Copies the inputs of a node, if its op has a GPU kernel for it. `None` for ops without one,
-    /// and for those that take resources, which would be in the CPU's memory.
+    /// Copies the inputs of a node, if its op has a GPU kernel for it. `None` for other ops, and
+    /// for those that take resources, which would be in the CPU's memory.
     pub(crate) fn new(
         op: &Arc<OpDef>,
         attrs: &Attrs,

@@ -1,7 +1,7 @@
-//! Tests that a machine can run only if it has what they need; others skip them, with the reason.
+//! Tests that need something a machine may lack. Without it they are skipped, with the reason.
 //!
 //! A `#[test]` function cannot skip itself: it passes or fails. A test target with `harness =
-//! false` lists its tests instead, each with what it needs:
+//! false` lists its tests instead, each with its needs:
 //!
 //! ```no_run
 //! use ferroflow_testing::needs::MPIRUN;
@@ -27,18 +27,18 @@ use std::io::Write;
 /// The variable that names the file for the reasons.
 pub const SKIPPED_TESTS: &str = "SKIPPED_TESTS";
 
-/// A test and what it needs; see [`trial!`](crate::trial).
+/// A test and its needs; see [`trial!`](crate::trial).
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// The path of the function within the test program.
     pub name: &'static str,
     /// Fails by a panic.
     pub run: fn(),
-    /// What it needs.
+    /// Its needs.
     pub needs: &'static [Need],
 }
 
-/// A [`Trial`](crate::trials::Trial) of a function, followed by what it needs.
+/// A [`Trial`](crate::trials::Trial) of a function, followed by its needs.
 #[macro_export]
 macro_rules! trial {
     ($run:path $(, $need:expr)*) => {
@@ -50,7 +50,7 @@ macro_rules! trial {
     };
 }
 
-/// Runs the tests that the command line asks for, and exits.
+/// Runs the tests that the command line selects, and exits.
 pub fn run(trials: &[Trial]) -> ! {
     let arguments = Arguments::from_args();
     // A child of a test runs what its parent has begun.
@@ -81,7 +81,7 @@ pub fn run(trials: &[Trial]) -> ! {
     libtest_mimic::run(&arguments, all).exit()
 }
 
-/// Whether a run with these arguments can list or run the test: what it needs is looked for then.
+/// Whether a run with these arguments can list or run the test. Only then are its needs checked.
 fn is_wanted(arguments: &Arguments, name: &str) -> bool {
     arguments.list || !arguments.exact || arguments.filter.as_deref() == Some(name)
 }

@@ -98,8 +98,8 @@ impl Graph {
         let graph = self.clone();
         let restore = Restore(move || graph.state().context = outer);
         let outputs = build();
-        // Inside the branch, so that an outside tensor that is returned as it is passes through a
-        // Switch.
+        // Inside the branch, so that an outside tensor that the branch returns unchanged passes
+        // through a Switch.
         let mut found = Vec::with_capacity(outputs.len());
         for output in &outputs {
             let through = self.op("Identity").input(output).made_at(at).output();

@@ -69,7 +69,7 @@ impl GraphState {
         context
     }
 
-    /// The tensor that stands for `e` in context `to`; adds the nodes that bring it in.
+    /// The tensor for `e` in context `to`. Adds the nodes that bring it in.
     pub fn bring(
         &mut self,
         e: Endpoint,

@@ -5,7 +5,7 @@ use ferroflow_core::{DType, DeviceName, PartialShape, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What a device function knows of a node.
+/// The properties of a node that a device function sees.
 ///
 /// ```
 /// use ferroflow_core::{DType, PartialShape};

@@ -1,8 +1,8 @@
 //! Estimators: one program trains, evaluates, predicts with and exports a model, in one process or
 //! as a task of a cluster.
 //!
-//! A [`Model`] builds its graph for a [`Mode`]; an [`Estimator`] makes the graph, opens the
-//! session, and keeps checkpoints and events in one directory, from which training resumes.
+//! A [`Model`] builds its graph for a [`Mode`]. An [`Estimator`] makes the graph, opens the
+//! session, and keeps checkpoints and events in one directory. Training resumes from there.
 //!
 //! ```
 //! use ferroflow_train::estimator::{Mode, ModelSpec};

@@ -45,7 +45,7 @@ pub trait Fetch {
     /// Adds the tensors and nodes it needs.
     fn ask(&self, wanted: &mut Wanted);
 
-    /// Takes the values it asked for, in order.
+    /// Takes the values of its fetches, in order.
     fn answer(&self, values: &mut dyn Iterator<Item = Tensor>) -> Result<Self::Value>;
 }
 

@@ -369,9 +369,9 @@ impl Graph {
         op.input(&default).attr("shape", shape.into_shape()).output()
     }
 
-    /// Runs `build`, whose new nodes get names under `name/`. A used name gets a number; a name
-    /// that ends in `/` is used as it is and reopens an earlier scope. The closure receives the
-    /// full name of the scope.
+    /// Runs `build`, whose new nodes get names under `name/`. A used name gets a number. A name
+    /// that ends in `/` stays unchanged and reopens an earlier scope. The closure receives the full
+    /// name of the scope.
     pub fn name_scope<R>(&self, name: &str, build: impl FnOnce(&str) -> R) -> R {
         let before = {
             let mut state = self.state();

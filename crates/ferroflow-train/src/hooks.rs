@@ -56,7 +56,7 @@ pub trait Hook: Send {
 pub struct Ran<'a> {
     /// The global step after it.
     pub step: i64,
-    /// The values of the tensors that the hook asked for.
+    /// The values of the hook's tensors.
     pub values: &'a [Tensor],
     /// The event writer; `None` if this is not the chief, or without a directory.
     pub events: Option<&'a mut EventWriter>,

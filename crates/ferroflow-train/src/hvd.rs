@@ -1,9 +1,9 @@
 //! Data-parallel training by all-reduce, with Horovod's API.
 //!
-//! Every process computes gradients on its own data; [`DistributedOptimizer`] averages each over
-//! all processes as soon as it is computed, while the rest of the backward pass runs, and all apply
-//! the same. The processes start from the same values ([`BroadcastVariables`]); one leaves
-//! checkpoints.
+//! Every process computes gradients on its own data. [`DistributedOptimizer`] averages each
+//! gradient over all processes as soon as it is computed, while the rest of the backward pass runs.
+//! All processes apply the same averages. They start from the same values ([`BroadcastVariables`]),
+//! and one of them writes checkpoints.
 //!
 //! A [`World`] is this process's place among the others. Nothing is global: the ops that reduce
 //! tensors are those of the world's own catalog, so graphs are made by [`World::graph`].
@@ -77,9 +77,9 @@ pub fn init_with(config: Config) -> Result<World> {
     World::meet(config, &default_catalog())
 }
 
-/// Connects to the other ranks of the elastic job that the environment describes, as `ferroflow
-/// run` with `--min-np` or `--max-np` sets it. If the others have finished before this process got
-/// a rank, the process ends here with status 0: there is nothing to do, and nothing has failed.
+/// Connects to the other ranks of the elastic job that the environment describes, as set by
+/// `ferroflow run` with `--min-np` or `--max-np`. If the others finish before this process gets a
+/// rank, the process ends here with status 0: it has nothing to do, and nothing has failed.
 pub fn elastic_init() -> Result<elastic::Elastic> {
     let seat = elastic::seat_from_env()?;
     let met = elastic::Elastic::meet(seat, Config::from_env(), &default_catalog());

@@ -191,8 +191,8 @@ impl Hybrid {
         format!("/job:worker/task:{task}")
     }
 
-    /// Runs `build` with its variables on the parameter servers: for variables of which a step uses
-    /// some rows.
+    /// Runs `build` with its variables on the parameter servers. For variables of which a step uses
+    /// only some rows.
     #[track_caller]
     pub fn sparse<R>(&self, g: &Graph, build: impl FnOnce() -> R) -> R {
         let shards = self.0.shards;

@@ -1,6 +1,6 @@
-//! Layers: functions of a tensor with variables of their own. A layer's variables are made by
-//! `get_variable` in a variable scope of its name, so a scope that reuses shares them; their names
-//! are those of TensorFlow's `tf.layers`.
+//! Layers: functions of a tensor with variables of their own. `get_variable` makes a layer's
+//! variables in a variable scope of its name, so a scope that reuses shares them. The names are
+//! those of TensorFlow's `tf.layers`.
 //!
 //! ```
 //! # let g = ferroflow_train::Graph::new();

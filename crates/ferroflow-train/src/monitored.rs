@@ -50,7 +50,7 @@ pub struct MonitoredTraining {
     sync: Option<SyncTraining>,
     in_background: bool,
     is_sharded: bool,
-    /// Restores some variables from a checkpoint of another model when training starts anew.
+    /// Variables to restore from a checkpoint of another model, when training starts from scratch.
     warm_start: Option<(Saver, String)>,
 }
 
@@ -75,8 +75,8 @@ impl MonitoredTraining {
         }
     }
 
-    /// Restores the variables of `saver` from a checkpoint of another model when training starts
-    /// anew, after all were initialized.
+    /// Restores the variables of `saver` from a checkpoint of another model, when training starts
+    /// from scratch and after all variables were initialized.
     #[must_use]
     pub fn warm_start(mut self, saver: Saver, checkpoint: impl Into<String>) -> Self {
         self.warm_start = Some((saver, checkpoint.into()));

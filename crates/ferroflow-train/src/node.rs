@@ -328,7 +328,7 @@ impl GraphState {
         }
     }
 
-    /// Adds a node as it is, to context `place`.
+    /// Adds a node unchanged, to context `place`.
     pub fn add_plain(&mut self, spec: NewNode, place: ContextId) -> Result<NodeId> {
         let NewNode { name, op, attrs, inputs, controls, at } = spec;
         let id = self.ir.add(name.clone(), op, attrs, inputs, controls).map_err(|e| {

@@ -217,7 +217,7 @@ fn path_tensor(path: &Path) -> Tensor {
     Tensor::string(path.display().to_string())
 }
 
-/// Feeds that tell the graph where its asset files are.
+/// Feeds that give the graph the paths of its asset files.
 fn asset_feeds(dir: &Path, meta: &MetaGraph) -> Vec<(String, Tensor)> {
     let path = |file: &str| -> PathBuf { dir.join("assets").join(file) };
     meta.assets.iter().map(|(tensor, file)| (tensor.clone(), path_tensor(&path(file)))).collect()

@@ -161,8 +161,8 @@ impl Session {
     }
 
     /// [`Session::connect`] with a time limit, with state of its own, or with only some of the
-    /// cluster's tasks: a worker that trains between graphs has the device filters
-    /// `["/job:ps", "/job:worker/task:0"]`.
+    /// cluster's tasks. A worker of between-graph training uses the device filters `["/job:ps",
+    /// "/job:worker/task:0"]`.
     pub fn connect_with(target: &str, graph: &Graph, options: &ConnectOptions) -> Result<Session> {
         let runner = GraphDefSession::connect_with(target, &GraphDef::default(), options)?;
         Session::with_runner(graph, Arc::new(runner))

@@ -238,9 +238,9 @@ impl SyncTraining {
         self.quorum.join(session)
     }
 
-    /// Called after a replica computed for the step `before` and got a token for `after`. If steps
-    /// in between ran without it, the chief may have removed it from the quorum, so it registers
-    /// again.
+    /// Called after a replica computed for the step `before` and received a token for `after`. If
+    /// steps in between ran without it, the chief may have removed it from the quorum, so it
+    /// registers again.
     pub(crate) fn caught_up(&self, session: &Session, before: i64, after: i64) -> Result<()> {
         match after > before.saturating_add(1) {
             true => self.quorum.rejoin(session),
@@ -337,8 +337,8 @@ mod tests {
         let mut chief = Worker::open(&servers[0], 0);
         let [mut other, mut slow] = [1, 2].map(|task| Worker::open(&servers[task], task));
         // The slow worker computes its first step while the others train. They wait for each other
-        // before each step: one that is a step ahead may take a token that the slow one left, and
-        // give both gradients of the next step.
+        // before each step. Otherwise one that is a step ahead could take the slow worker's token,
+        // and give both gradients of the next step.
         for _ in 0..STEPS {
             std::thread::scope(|scope| {
                 scope.spawn(|| other.train(3.0));
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(two.quorum(), 1);
         two.sync.caught_up(&two.session, 1, 3).unwrap();
         assert_eq!(two.quorum(), 2);
-        // It leaves: the current step no longer waits for it.
+        // It leaves, so the current step does not wait for it.
         two.replica();
         two.session.run(&two.sync.local_init).unwrap();
         two.sync.leave(&two.session).unwrap();

@@ -234,7 +234,7 @@ impl Graph {
         }
     }
 
-    /// Stands for an invalid variable; the graph has the error.
+    /// Takes the place of an invalid variable; the graph has the error.
     fn broken_variable(&self, name: &str) -> Variable {
         let nowhere = Endpoint::new(NodeId(u32::MAX), 0);
         let info = VariableInfo {

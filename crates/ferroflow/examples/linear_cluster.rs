@@ -1,6 +1,6 @@
-//! Linear regression on a parameter server and several workers, each of which is a process that was
-//! started by hand: y = 2x + 10 with noise, one example in each step, synchronous replicas. The
-//! order in which the processes start does not matter.
+//! Linear regression on a parameter server and several workers, each in a process that was started
+//! by hand: y = 2x + 10 with noise, one example in each step, synchronous replicas. The processes
+//! may start in any order.
 //!
 //!     cargo build --release --example linear_cluster
 //!     target/release/examples/linear_cluster --job_name=ps --task_index=0

@@ -9,9 +9,9 @@
 //!     ferroflow run --ps 2 -np 2 -- target/release/examples/recommender --rows 100000
 //!     ferroflow run --ps 2 -np 2 --min-np 1 -- target/release/examples/recommender --out out
 //!
-//! `--layout` compares: `hybrid` is the above, `ps` has all variables on the parameter servers,
-//! `gather` and `dense` have all of them in every rank; `gather` sends the rows that a rank has
-//! used to all others, `dense` all-reduces the gradient of the whole table.
+//! `--layout` compares. `hybrid` is the layout above. `ps` has all variables on the parameter
+//! servers. `gather` and `dense` have all of them in every rank: `gather` sends the rows that a
+//! rank has used to all others, `dense` all-reduces the gradient of the whole table.
 
 use ferroflow::graph::PartitionedVariable;
 use ferroflow::hybrid::{self, Hybrid, HybridSession, HybridUpdate, PsMode};

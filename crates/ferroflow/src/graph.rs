@@ -31,7 +31,8 @@ pub enum GradientName {
 }
 
 /// Adds nodes that compute the derivatives of the sum of `ys` by each of `xs`, and returns their
-/// names; `None` where no y depends on the x. A resource handle among `xs` stands for its variable.
+/// names. The name is `None` if no y depends on the x. A resource handle among `xs` stands for its
+/// variable.
 ///
 /// ```
 /// use ferroflow::Graph;

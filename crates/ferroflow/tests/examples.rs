@@ -19,7 +19,7 @@ fn program(name: &str) -> PathBuf {
     program
 }
 
-/// Runs an example to its end; returns what it printed.
+/// Runs an example to its end. Returns its output.
 fn run(name: &str, arguments: &[&str]) -> String {
     // The environment of a launcher would make the example one rank of its job.
     let output = Command::new(program(name)).args(arguments).env_remove("TF_CONFIG").output();
@@ -73,7 +73,7 @@ impl Task {
         Task(command.spawn().unwrap())
     }
 
-    /// Waits for its end; returns what it printed.
+    /// Waits for its end. Returns its output.
     fn end(mut self) -> String {
         let mut text = String::new();
         self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();

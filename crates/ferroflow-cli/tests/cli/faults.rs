@@ -1,5 +1,5 @@
-//! What a client's call ends with when a task of its cluster is killed or stopped. The tests of
-//! hosts that are cut off need network namespaces and are in `hosts/`.
+//! The outcome of a client's call when a task of its cluster is killed or stopped. Cutting off
+//! hosts needs network namespaces: those tests are in `hosts/`.
 
 use crate::common::faults::cell::Fault;
 use crate::common::faults::{document, try_all};

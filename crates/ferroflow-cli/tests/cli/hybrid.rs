@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Adds 1 to row 3 of a table and to a dense variable in each step, until the file `STOP_FILE` is
-/// there.
+/// Adds 1 to row 3 of a table and to a dense variable in each step, until the file `STOP_FILE`
+/// exists.
 fn rank() {
     let var = |name: &str| std::env::var(name).unwrap();
     let (stop, out) = (var("STOP_FILE"), var("OUT_DIR"));
@@ -55,10 +55,10 @@ fn rank() {
     session.close().unwrap();
 }
 
-/// Whether the test has said that it is enough. All ranks give the same answer.
+/// Whether the test has asked the ranks to stop. All ranks return the same answer.
 fn is_over(job: &hybrid::Hybrid, stop: &str) -> bool {
     let own = Tensor::scalar(u8::from(Path::new(stop).exists()));
-    // An error is that of a lost rank, which the next step handles.
+    // An error means a lost rank, which the next step handles.
     let any = job.world().all_reduce_value("over", own, Reduction::Max);
     any.and_then(|any| any.scalar_value::<u8>()).is_ok_and(|any| any == 1)
 }
@@ -126,7 +126,7 @@ impl Job {
         Job { running: Running(child), lines, errors, dir }
     }
 
-    /// Lets the ranks end; returns the last line of one of them.
+    /// Lets the ranks end. Returns the last line of one of them.
     fn end(mut self) -> String {
         std::fs::write(self.dir.join("stop"), "").unwrap();
         let line = self.lines.wait_for("end: ");
@@ -166,7 +166,7 @@ fn a_killed_rank_and_a_killed_parameter_server_are_survived() {
     kill(process_with(&["server", "--job ps --task 1", &address]));
     job.errors.wait_for("ps 1 has died; restarting it");
     job.lines.wait_for("[ps 1] ready");
-    // All ranks go on, from the last checkpoint: none of them has to be replaced.
+    // All ranks continue from the last checkpoint. None of them has to be replaced.
     kill(number(&line, "process"));
     job.lines.wait_for("rank 1 of 2, 2 ps, process ");
     let end = job.end();

@@ -1,17 +1,17 @@
-//! `ferroflow run`: how a job is ended from outside, and where its output goes.
+//! `ferroflow run`: signals that end a job, and the destination of its output.
 
 use crate::common::{Lines, PROGRAM, Running, ferroflow, folder};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-/// What a process that has ended printed on standard error.
+/// The standard error of a process that has ended.
 fn errors_of(child: &mut Child) -> String {
     let mut text = String::new();
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     text
 }
 
-/// Whether the process runs, and is no zombie.
+/// Whether the process runs and is not a zombie.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|s| !s.contains(") Z "))
@@ -25,7 +25,7 @@ fn a_job_ends_when_the_reader_of_its_output_goes_away() {
     let mut line = String::new();
     BufReader::new(job.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.ends_with("] y\n"), "{line}");
-    // 128 + SIGPIPE, as a program that does not expect it.
+    // 128 + SIGPIPE, as for a program that does not expect the signal.
     assert_eq!(job.end().code(), Some(141));
     let errors = errors_of(&mut job.0);
     assert_eq!(errors.matches("the reader of its output has gone away").count(), 1, "{errors}");

@@ -64,7 +64,7 @@ fn steps_sessions_and_refusals_are_counted_and_logged() {
     assert_eq!(value(&text, "ferroflow_steps_total{result=\"ok\"}"), 3.0);
     assert_eq!(value(&text, "ferroflow_steps_total{result=\"failed\"}"), 1.0);
     assert_eq!(value(&text, "ferroflow_step_seconds_count"), 4.0);
-    // This client asks for the errors of its steps in the answer, which is then a good one.
+    // This client requests the errors of its steps in the answer, so the call itself succeeds.
     assert_eq!(value(&text, "ferroflow_rpcs_total{method=\"RunStep\",code=\"ok\"}"), 4.0);
     assert_eq!(value(&text, "ferroflow_sessions"), 1.0);
     assert!(value(&text, "ferroflow_connections") >= 1.0);
@@ -90,7 +90,7 @@ fn steps_sessions_and_refusals_are_counted_and_logged() {
     let refused = line("refused an HTTP request");
     assert_eq!((&refused["target"], &refused["path"]), (&"audit".into(), &"/api/task".into()));
     assert!(refused["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{refused}");
-    // A session that its client does not close ends with the server, and that is on record.
+    // A session that its client does not close ends with the server, and the log records that.
     let _left = GraphDefSession::connect(&served.target, &graph).unwrap();
     assert_eq!(line("session opened")["session"], 2);
     served.process.signal("TERM");

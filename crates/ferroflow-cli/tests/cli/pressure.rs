@@ -82,7 +82,7 @@ fn text(name: &str, value: &str) -> NodeDef {
     constant(name, Tensor::string(value.to_string()))
 }
 
-/// `bytes` bytes of floats, filled.
+/// `bytes` bytes of initialized floats.
 fn large(bytes: i64) -> Vec<NodeDef> {
     let dims = constant("dims", Tensor::vector(&[bytes / 4]));
     let fill = of("T", DType::Float).with("index_type", DType::Int64);
@@ -175,7 +175,7 @@ fn hostile_bytes() -> &'static str {
         let _ = stream.write_all(starts[round % 4]);
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
-        // The server ends the connection, with or without an answer.
+        // The server closes the connection, with or without an answer.
         let _ = stream.set_read_timeout(Some(FOREVER));
         let _ = stream.read_to_end(&mut Vec::new());
     }

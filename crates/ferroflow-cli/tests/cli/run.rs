@@ -105,7 +105,7 @@ fn servers_add_a_part_of_the_gradients_or_all() {
         let out = run(&job.concat());
         let said = text(&out.stdout);
         assert!(out.status.success(), "{said}{}", text(&out.stderr));
-        // A server that split the sums otherwise than the ranks would have been refused.
+        // The ranks would have refused a server that split the sums in another way.
         let line = said.lines().find_map(|l| l.strip_prefix("[0] ")).unwrap();
         let figures: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(figures["n"], 2, "{figures}");
@@ -151,7 +151,7 @@ fn a_mistake_on_the_command_line_is_answered_with_a_correction() {
         let out = ferroflow(&words).stdin(Stdio::null()).output().unwrap();
         let errors = text(&out.stderr);
         assert!(!out.status.success() && out.stdout.is_empty(), "{line}: {errors}");
-        // Once, and only by this command.
+        // The message appears once, and only this command prints it.
         assert_eq!(errors.matches(says).count(), 1, "{line}: {errors}");
         assert!(!errors.contains("first to fail"), "{line}: {errors}");
     }
@@ -204,12 +204,12 @@ fn an_elastic_job_follows_the_slots_that_a_script_finds() {
     let (mut job, lines, errors) = script.job(&["sh", "-c", program], &[]);
     errors.wait_for("starting 1 of 2 processes");
     lines.wait_for("[0] is up");
-    // Two come at once, in whatever order.
+    // Two processes join at the same time, in either order.
     script.find(3);
     let mut both = [lines.wait_for("is up"), lines.wait_for("is up")];
     both.sort_unstable();
     assert_eq!(both, ["[1] is up", "[2] is up"]);
-    // Those that came last go, and the job goes on.
+    // The youngest ranks leave, and the job continues.
     script.find(1);
     let mut both = [lines.wait_for("leaves"), lines.wait_for("leaves")];
     both.sort_unstable();

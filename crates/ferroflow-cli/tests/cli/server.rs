@@ -26,7 +26,7 @@ fn task(spec: &str, job: &str, index: &str) -> Server {
     start(ferroflow(&["server", "--cluster", spec, "--job", job, "--task", index]))
 }
 
-/// `wait` takes from a queue of the ps that is empty, after it has counted in `count`.
+/// `wait` counts in `count`, then takes from an empty queue of the ps.
 fn waiting() -> GraphDef {
     let node = |name: &str, op: &str, inputs: &[&str], attrs: Attrs| NodeDef {
         name: name.into(),
@@ -66,7 +66,7 @@ fn a_server_ends_its_steps_and_exits_after_sigterm() {
     let addresses = free_addresses(&own_loopback(), 2);
     let spec = format!("ps={};worker={}", addresses[0], addresses[1]);
     let (mut ps, mut worker) = (task(&spec, "ps", "0"), task(&spec, "worker", "0"));
-    // One client on the task that leaves, one on another that needs it.
+    // One client on the task that leaves, and one on another task that needs it.
     let connect = |at: usize| {
         let target = format!("grpc://{}", addresses[at]);
         GraphDefSession::connect(&target, &waiting()).unwrap()
@@ -126,7 +126,7 @@ fn a_signal_at_any_moment_of_the_start_ends_a_server() {
         std::thread::sleep(Duration::from_millis(delay));
         server.signal("TERM");
         let status = server.end();
-        // Before the server listens to signals, the signal ends the process.
+        // Before the server handles signals, the signal itself ends the process.
         let is_ended = status.code() == Some(0) || status.signal() == Some(15);
         assert!(is_ended, "{status} after {delay} ms: the server did not notice the signal");
     }

@@ -51,7 +51,7 @@ impl Job {
         }
     }
 
-    /// Reads on until a worker has reached a global step.
+    /// Reads lines until a worker has reached a global step.
     fn until(&mut self, worker: u64, step: i64) {
         while let Some(line) = self.line() {
             let is_there = line["worker"].as_u64() == Some(worker)
@@ -178,7 +178,7 @@ fn a_gpu_trains_with_mixed_precision() {
 fn a_job_can_be_stopped_before_its_first_step() {
     let dir = temporary("stopped-early");
     let job = Job::start(&dir, &["linear", "--steps", "100000000", "--workers", "2"]);
-    // It listens for signals before it starts the guard of its processes, and them after that.
+    // It handles signals before it starts the guard of its processes, and starts them after that.
     while std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", job.child.id()))
         .is_ok_and(|children| children.is_empty())
     {

@@ -15,7 +15,7 @@ struct Started {
     _lines: Lines,
 }
 
-/// Starts a command that prints where it is ready.
+/// Starts a command that prints its address when it is ready.
 fn start(mut command: Command) -> Started {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
     let mut process = Running(child);

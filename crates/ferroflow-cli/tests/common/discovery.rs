@@ -3,7 +3,7 @@
 use super::{Lines, Running, ferroflow, folder};
 use std::process::Stdio;
 
-/// A script that prints the slots of this host, from a file that the test changes.
+/// A script that prints the slots of this host, from a file that the test edits.
 pub struct Discovery(std::path::PathBuf);
 
 impl Discovery {
@@ -27,7 +27,7 @@ impl Discovery {
 
     /// Prints another line, too.
     pub fn find_with(&self, slots: usize, line: &str) {
-        // Written aside and moved, so that no reader sees half of it.
+        // Written to another file and renamed, so that no reader sees half of it.
         std::fs::write(self.path("new"), format!("localhost:{slots}\n{line}\n")).unwrap();
         std::fs::rename(self.path("new"), self.path("hosts")).unwrap();
     }
@@ -37,7 +37,8 @@ impl Discovery {
         self.path("discover.sh")
     }
 
-    /// An elastic job of 1 to 3 processes that follows it, and the lines of its output and errors.
+    /// An elastic job of 1 to 3 processes that uses the script, and the lines of its output and
+    /// errors.
     pub fn job(&self, program: &[&str], variables: &[(&str, &str)]) -> (Running, Lines, Lines) {
         let job = ["run", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script"];
         let script = self.script();

@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Far longer than anything here takes.
+/// A time limit far above the time of any step here.
 pub const FOREVER: Duration = Duration::from_secs(60);
 
 /// The command under test.

@@ -84,7 +84,7 @@ impl Cable {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let pid = std::process::id();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Another 4 addresses for each cable of each test process.
+        // Each cable of each test process gets 4 addresses of its own.
         let net = (pid.wrapping_mul(64) + number) & 0x1f_ffff;
         let address = |last: u32| {
             format!("10.{}.{}.{}", 128 + (net >> 14), (net >> 6) & 255, (net & 63) * 4 + last)
@@ -134,8 +134,8 @@ impl Cable {
         tc(&[&["-n", far, "qdisc", "add", "dev", &self.device], &shape[..]].concat());
     }
 
-    /// Loses packets to the far end that are longer than 1500 bytes, without an error at either
-    /// end: the near end believes that both take more.
+    /// Drops packets to the far end that are longer than 1500 bytes, without an error at either
+    /// end. The near end believes that both accept longer packets.
     pub fn lose_long_packets(&self) {
         let inside = self.near.as_ref().map_or(vec![], |n| vec!["-n", n.0.as_str()]);
         let change = ["link", "set", &self.near_device, "mtu", "9000", "gso_max_segs", "1"];
@@ -144,8 +144,8 @@ impl Cable {
         ip(&[&far[..], &["advmss", "8960"]].concat());
     }
 
-    /// Gives both ends, which are namespaces, another interface with the same address, as bridges
-    /// of containers have: it leads to another host from each of them.
+    /// Gives both ends, which are namespaces, another interface with the same address, like the
+    /// bridges of containers. The address leads to another host from each of them.
     pub fn add_same_address(&self, name: &str, address: &str) {
         for end in [self.near(), self.far()] {
             ip(&["-n", end, "link", "add", name, "type", "bridge"]);
@@ -164,8 +164,8 @@ impl Cable {
     }
 }
 
-/// A route between the far ends of two cables that does not pass this host. It can be closed
-/// without an error at either end.
+/// A route between the far ends of two cables that bypasses this host. It can be closed without an
+/// error at either end.
 pub struct Bypass {
     ends: [String; 2],
 }
@@ -182,7 +182,7 @@ impl Bypass {
             ip(&["-n", here, "link", "set", BYPASS, "up"]);
             ip(&["-n", here, "route", "add", there, "dev", BYPASS, "src", here]);
         }
-        // Both reach this host at the near end of the first cable.
+        // Both ends reach this host at the near end of the first cable.
         ip(&["-n", b, "route", "add", one.near(), "dev", &other.device, "src", b]);
         Bypass { ends: [a.into(), b.into()] }
     }

@@ -8,7 +8,7 @@ use ferroflow_testing::child;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// In a worker process: does its work and returns true.
+/// In a worker process: does the work of the worker and returns true.
 pub fn is_done() -> bool {
     let is_task = child::role().as_deref() == Some("task");
     if is_task {
@@ -17,7 +17,7 @@ pub fn is_done() -> bool {
     is_task
 }
 
-/// The job, with more words for `ferroflow run`. Its workers run `test`, which begins with
+/// Runs the job, with more words for `ferroflow run`. Its workers run `test`, which starts with
 /// [`is_done`].
 pub fn job(test: &str, words: &[&str]) -> Output {
     let task = child::words(test);
@@ -62,7 +62,7 @@ fn add_to_counter() {
     println!("\nall have added");
 }
 
-/// Runs steps for a while. Worker 1 takes long to get the input of each.
+/// Runs steps for a while. Worker 1 is slow to get its input for each.
 pub fn run_steps_with_slow_input() {
     let config = TfConfig::from_env().unwrap().unwrap();
     let server = BackgroundServer::start(ServerOptions::of(&config)).unwrap();

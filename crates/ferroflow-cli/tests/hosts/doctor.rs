@@ -29,7 +29,7 @@ fn doctor(words: &[&str]) -> Command {
     ferroflow(&[&["doctor", "--timeout", "2"], words].concat())
 }
 
-/// Exactly one fault is found, by this check, and its text contains this.
+/// Checks that the doctor finds exactly one fault, by this check and with this text.
 fn finds(check: &str, text: &str, command: &mut Command) {
     let found = faults(command);
     assert_eq!(found.len(), 1, "{check}: {found:?}");
@@ -80,7 +80,7 @@ pub fn faults_of_credentials_are_found() {
     assert!(faults(&mut check("job")).is_empty());
     let expired = ferroflow(&["certs", "--out", certs.to_str().unwrap(), "--days", "0", "old"]);
     assert!({ expired }.output().unwrap().status.success());
-    // It is valid until the end of the second in which it was made.
+    // A certificate is valid until the end of its last second.
     let until = std::time::Instant::now() + crate::common::FOREVER;
     while faults(&mut check("old")).is_empty() {
         assert!(std::time::Instant::now() < until, "an expired certificate is accepted");

@@ -24,7 +24,7 @@ pub fn ranks_go_on_as_slots_come_and_go() {
     assert_eq!(job.end().code(), Some(0));
 }
 
-/// Adds 1 to a variable in each step, until the file `STOP_FILE` is there.
+/// Adds 1 to a variable in each step, until the file `STOP_FILE` exists.
 pub fn rank() {
     let stop = std::env::var("STOP_FILE").unwrap();
     let job = hvd::elastic_init().unwrap();
@@ -48,7 +48,7 @@ pub fn rank() {
             }
         }
     });
-    // Whatever came and went, every step was made once.
+    // Every step ran once, in spite of all changes of ranks.
     assert_eq!(sum.unwrap(), state.step as f32);
     println!("\nall steps were made");
 }

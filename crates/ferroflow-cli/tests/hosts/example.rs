@@ -1,4 +1,5 @@
-//! The all-reduce example as a user starts it under a launcher: the program, and no variable.
+//! The all-reduce example as a user starts it under a launcher: just the program, without
+//! variables.
 //!
 //! It is the Rust example `hvd_mlp`, which this test program runs itself. `HVD_EXAMPLE` replaces it
 //! by another command, such as `python train.py`: `cargo xtask python` runs these tests once more

@@ -1,4 +1,4 @@
-//! What a client's call ends with when a host of its cluster is cut off.
+//! The outcome of a client's call when a host of its cluster is cut off.
 
 use crate::common::faults::cell::{Cell, Fault};
 use crate::common::faults::{try_all, try_cells};

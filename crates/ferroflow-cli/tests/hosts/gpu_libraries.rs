@@ -1,5 +1,5 @@
-//! Drivers and libraries of GPUs that are old, incomplete or broken: small libraries with their
-//! names, made by gcc. Each command says why there is no GPU, and goes on without it.
+//! Drivers and libraries of GPUs that are old, incomplete or broken. The tests make small libraries
+//! of these names with gcc. Each command reports why there is no GPU, and continues without it.
 
 use crate::common::PROGRAM;
 use ferroflow_testing::needs::Need;
@@ -20,7 +20,7 @@ fn temporary(name: &str) -> PathBuf {
     folder
 }
 
-/// The functions of the driver that are looked for. Each does nothing and succeeds.
+/// The driver functions that Ferroflow looks up. Each does nothing and succeeds.
 const DRIVER: &[&str] = &[
     "cuDeviceGetCount",
     "cuDeviceGet",
@@ -56,7 +56,7 @@ const DRIVER: &[&str] = &[
     "cuGetErrorString",
 ];
 
-/// A driver with this version, whose start returns `status`, and without the functions `missing`.
+/// Builds a driver of this version without the functions `missing`. Its start returns `status`.
 fn driver(folder: &Path, version: i32, status: i32, missing: &[&str]) {
     let mut text = format!(
         "int cuInit(unsigned flags) {{ return {status}; }}\n\
@@ -89,7 +89,7 @@ fn ferroflow(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What `ferroflow devices` says with the libraries of a folder.
+/// The output of `ferroflow devices` with the libraries of a folder.
 fn devices(folder: &Path) -> String {
     let output = ferroflow(folder, &["devices"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -145,7 +145,7 @@ pub fn a_driver_without_its_compiler_names_what_is_missing() {
     let folder = temporary("no-compiler");
     driver(&folder, 13_000, 0, &[]);
     let text = devices(&folder);
-    // A machine with the toolkit goes on to the GPUs, of which the driver lists none.
+    // With the toolkit installed, the command gets as far as the driver, which lists no GPU.
     let is_said = text.contains("libnvrtc.so was not found") || text.contains("lists no GPU");
     assert!(is_said, "{text}");
     std::fs::remove_dir_all(&folder).unwrap();

@@ -1,6 +1,5 @@
-//! Runs the pods of rendered manifests without Kubernetes: each pod is a network namespace, and a
-//! hosts file in place of the cluster's DNS gives names to their addresses. A pod that is killed
-//! comes back with the same name and another address.
+//! Runs the pods of rendered manifests without Kubernetes. Each pod is a network namespace. A hosts
+//! file replaces the cluster's DNS. A killed pod comes back with the same name and another address.
 
 use crate::common::{FOREVER, Lines, PROGRAM, Running, ferroflow, folder};
 use crate::elastic;
@@ -21,12 +20,12 @@ fn ip(words: &[&str]) {
 
 /// A cluster with one JobSet.
 struct Cluster {
-    /// Begins the names of its namespaces.
+    /// The prefix of its namespaces' names.
     prefix: String,
-    /// The first three numbers of its addresses.
+    /// The first three bytes of its addresses.
     network: String,
     next_address: u32,
-    /// Folders by the path at which pods mount them.
+    /// Folders, by the path at which pods mount them.
     mounts: Vec<(&'static str, PathBuf)>,
     name: String,
     jobset: Value,
@@ -80,7 +79,7 @@ impl Cluster {
         format!("{}-{role}{index}", self.prefix)
     }
 
-    /// Starts a pod, with an address that no pod has had.
+    /// Starts a pod with a new address.
     fn start(&mut self, role: &str, index: usize) -> Pod {
         let namespace = self.namespace(role, index);
         let address = format!("{}.{}", self.network, self.next_address);
@@ -106,7 +105,8 @@ impl Cluster {
         let entries = self.names.iter().map(|(name, address)| format!("{address} {name}\n"));
         let hosts = format!("127.0.0.1 localhost\n{}", entries.collect::<String>());
         for namespace in &self.namespaces[1..] {
-            // Not truncated first: a pod that starts now must find the names.
+            // The file is not truncated first: a pod that starts at this moment must find the
+            // names.
             let path = format!("/etc/netns/{namespace}/hosts");
             let mut file = std::fs::File::options().write(true).open(path).unwrap();
             file.write_all(hosts.as_bytes()).unwrap();
@@ -195,7 +195,7 @@ impl Pod {
         }
     }
 
-    /// As when a node is lost.
+    /// Kills the pod, as when a node is lost.
     fn kill(mut self) {
         self.process.signal("KILL");
         self.process.end();
@@ -213,7 +213,7 @@ impl Pod {
     }
 }
 
-/// One stated outcome for each kind of pod: the job goes on, and finishes.
+/// For each kind of pod: the job survives its loss and finishes.
 pub fn a_cluster_goes_on_when_any_of_its_pods_is_replaced() {
     let program = ["--", "ferroflow", "train", "linear", "--async", "--steps", "4000"];
     let save = ["--save-steps", "100", "--out", "/checkpoints/linear"];
@@ -229,17 +229,17 @@ pub fn a_cluster_goes_on_when_any_of_its_pods_is_replaced() {
     let step = chief.trains_beyond(200);
     let answers = |path| chief.probe(&cluster, "worker", 9100, path);
     assert!(answers("/readyz") && answers("/metrics") && !answers("/api/task"));
-    // A worker: the others go on, and its successor takes part.
+    // A worker is lost: the others continue, and its successor joins.
     other.kill();
     let step = chief.trains_beyond(step + 20);
     other = cluster.start("worker", 1);
     let step = other.trains_beyond(step);
-    // A parameter server: its variables come back from the last checkpoint.
+    // A parameter server is lost: its variables come back from the last checkpoint.
     ps.kill();
     let ps = cluster.start("ps", 0);
     ps.lines.wait_for("ready grpcs://");
     let step = chief.trains_beyond(step.saturating_sub(400));
-    // The chief: the variables stay, and its successor writes checkpoints.
+    // The chief is lost: the variables stay, and its successor writes checkpoints.
     chief.kill();
     let mut chief = cluster.start("worker", 0);
     chief.trains_beyond(step);
@@ -247,13 +247,14 @@ pub fn a_cluster_goes_on_when_any_of_its_pods_is_replaced() {
     let done: Value = serde_json::from_str(&done).unwrap();
     assert!(done["step"].as_i64().unwrap() >= 4000, "{done}");
     assert!(chief.process.end().success() && other.process.end().success());
-    // The workers decide: the controller ends the parameter server.
+    // The end of the workers ends the job: the controller stops the parameter server.
     let mut ps = ps;
     ps.process.signal("TERM");
     assert!(ps.process.end().success());
 }
 
-/// A rank cannot be replaced alone: all fail, the error names it, and the job starts again.
+/// A rank cannot be replaced alone. All ranks fail with an error that names it, and the job starts
+/// again.
 pub fn an_all_reduce_job_starts_again_after_a_rank_is_lost() {
     let bench = ["bench", "allreduce", "--sizes", "4KiB", "--json", "--seconds"];
     let job =
@@ -279,7 +280,7 @@ pub fn an_all_reduce_job_starts_again_after_a_rank_is_lost() {
         pod.errors.wait_for("rank 1");
         assert!(!pod.process.end().success());
     }
-    // As the controller does: all pods are new.
+    // All pods are new, as the controller starts them.
     let again = Cluster::apply("ranks", &job("0.05"));
     cluster.jobset = again.jobset.clone();
     let mut pods: Vec<Pod> = (0..3).map(|rank| cluster.start("rank", rank)).collect();
@@ -316,7 +317,7 @@ pub fn an_elastic_job_grows_and_shrinks_with_its_pods() {
     first.lines.wait_for("a rank among 1");
     let mut second = cluster.start("rank", 1);
     first.lines.wait_for("a rank among 2");
-    // The driver is lost: the ranks cannot go on without it.
+    // The driver is lost: the ranks cannot continue without it.
     driver.kill();
     let mut first = first;
     assert!(!first.process.end().success() && !second.process.end().success());
@@ -329,7 +330,7 @@ pub fn an_elastic_job_grows_and_shrinks_with_its_pods() {
         rank.lines.wait_for("all steps were made");
         assert!(rank.process.end().success());
     }
-    // A pod that comes too late ends without an error, and then the controller ends the driver.
+    // A pod that comes too late ends without an error. Then the controller ends the driver.
     assert!(cluster.start("rank", 2).process.end().success());
     driver.process.signal("TERM");
     assert!(driver.process.end().success());

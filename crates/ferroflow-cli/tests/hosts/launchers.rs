@@ -21,7 +21,7 @@ pub fn ranks_that_mpirun_starts_find_each_other() {
     assert!(lines.iter().all(|figures| figures["n"] == 2), "{said}");
 }
 
-/// A terminal, as `ssh -tt` makes one, echoes its input: the token must not come back.
+/// A terminal, such as `ssh -tt` makes, echoes its input: the token must not appear.
 pub fn a_job_token_passes_through_a_terminal_unseen() {
     let shell = ["--port", "9", "--rsh", "env FAR={host} script -qe -O /dev/null -c"];
     let token = ["--", "sh", "-c", "echo a token of ${#FERROFLOW_TOKEN} letters"];
@@ -33,7 +33,7 @@ pub fn a_job_token_passes_through_a_terminal_unseen() {
 pub fn ssh_runs_the_example() {
     let (server, train) = (Sshd::start(), Example::new());
     let shell = server.remote_shell();
-    // With a user, also this host is reached by ssh.
+    // With a user name, the launcher reaches even this host by ssh.
     let user = text(&Command::new("id").arg("-un").output().unwrap().stdout);
     let hosts = format!("{}@localhost:2", user.trim());
     let job = ["run", "-H", &hosts, "--rsh", &shell, "--"];

@@ -1,6 +1,6 @@
-//! Jobs over several hosts, which need programs and rights that a machine may lack: hosts are
-//! network namespaces, or this host by ssh or mpirun. A machine that lacks them skips the tests and
-//! says why.
+//! Jobs over several hosts, which need programs and rights that a machine may lack. Hosts are
+//! network namespaces, or this host by ssh or mpirun. Where something is missing, the tests are
+//! skipped with the reason.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]

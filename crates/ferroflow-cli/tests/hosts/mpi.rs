@@ -1,5 +1,5 @@
 //! Ranks that the launchers of MPI start on two hosts, which are network namespaces. No variable
-//! says where rank 0 is: the ranks exchange its address through the launcher.
+//! holds the address of rank 0: the ranks exchange it through the launcher.
 
 use crate::common::netns::Cable;
 use crate::common::{PROGRAM, folder};
@@ -55,7 +55,7 @@ fn mpich(cable: &Cable, agent: &Agent) -> Command {
     command
 }
 
-/// Two sizes were reduced by two ranks on two hosts.
+/// Checks that two ranks on two hosts reduced two sizes.
 fn check(out: &Output) {
     let (said, errors) =
         (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));

@@ -17,7 +17,7 @@ pub fn a_cluster_works_together_on_several_hosts() {
     assert!(out.status.success(), "{said}{}", String::from_utf8_lossy(&out.stderr));
     assert!(said.contains(&format!("[ps 0] ready grpcs://{}:", cable.near())), "{said}");
     assert!(said.contains("[worker 1] all have added\n"), "{said}");
-    // A host whose process fails is named.
+    // The error names the host of a failed process.
     let job = [&["--ps", "1", "--workers", "1"][..], &shell, &["--", "sh", "-c", "exit 3"]];
     let out = ferroflow(&[&["run"], &job.concat()[..]].concat()).output().unwrap();
     let errors = String::from_utf8_lossy(&out.stderr);

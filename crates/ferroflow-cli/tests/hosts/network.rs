@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 /// Links that tc can slow down.
 pub const SLOW_LINKS: Need = Need { missing: no_traffic_shaping };
 
-/// The name of the host of the ps, wherever it is.
+/// The name of the ps's host, at any address.
 const HOST: &str = "ps.ferroflow.test";
 
 /// A value that goes from the worker to the ps and back.
@@ -36,7 +36,7 @@ fn there_and_back() -> GraphDef {
     GraphDef { nodes, ..GraphDef::default() }
 }
 
-/// A worker on this host, and a ps on another whose name a file of hosts has.
+/// A worker on this host, and a ps on another host. A hosts file has the name of that host.
 struct Cluster {
     dir: std::path::PathBuf,
     spec: String,
@@ -53,7 +53,7 @@ impl Cluster {
         assert!(made.unwrap().status.success());
         let mut cluster = Cluster { dir, spec, target: format!("grpcs://{worker}"), worker: None };
         cluster.name(first.far());
-        // Its own file of hosts.
+        // The cluster's own hosts file.
         let mount = format!("mount --bind {} /etc/hosts", cluster.dir.join("hosts").display());
         let mut command = Command::new("unshare");
         command.args(["-m", "sh", "-c", &format!("{mount} && exec \"$0\" \"$@\""), PROGRAM]);
@@ -61,7 +61,7 @@ impl Cluster {
         cluster
     }
 
-    /// Gives the ps an address. The file stays the same one, as that of a resolver.
+    /// Gives the ps an address. Writes into the same file, as resolvers do.
     fn name(&self, address: &str) {
         let hosts = format!("127.0.0.1 localhost\n{address} {HOST}\n");
         std::fs::write(self.dir.join("hosts"), hosts).unwrap();
@@ -108,7 +108,7 @@ fn run(session: &GraphDefSession, value: Tensor) -> Result<Tensor, Error> {
     Ok(session.run(&[("x:0", value)], &["back:0"])?.remove(0))
 }
 
-/// Checks that the page of faults says what a test has seen.
+/// Checks that the page of faults states the tested outcome.
 fn stated(row: (&str, &str)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/faults.md");
     let page = std::fs::read_to_string(path).unwrap();
@@ -158,7 +158,7 @@ pub fn a_slow_link_is_not_taken_for_a_dead_task() {
     let _ps = cluster.ps(&cable);
     let session = cluster.session();
     assert!(run(&session, Tensor::scalar(7f32)).is_ok());
-    // Each direction needs longer than a silent task is given.
+    // Each direction needs longer than the timeout of a silent task.
     cable.slow_down("4mbit");
     let value = Tensor::vector(&vec![7f32; 400_000]);
     assert_eq!(run(&session, value.clone()).unwrap(), value, "{}", cluster.logs());

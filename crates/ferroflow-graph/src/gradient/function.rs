@@ -1,6 +1,5 @@
-//! Gradients of functions. The gradient is added to the body, which is then cut in two: a forward
-//! function that also returns the tensors that the backward function needs, and a backward
-//! function.
+//! Gradients of functions. The gradient is added to the body, which is then cut in two. The forward
+//! function also returns the tensors that the backward function needs.
 
 use super::backprop::{Reached, sweep};
 use super::context::{LoopContextKind, ROOT};
@@ -210,7 +209,7 @@ pub(crate) fn symbolic(
     let mut live = body.dys.iter();
     for d in &dys {
         let given = if has(d) { live.next() } else { None };
-        // The caller passes gradients for all results, also for those that have none.
+        // The caller passes gradients for all results, even for those that have none.
         args.push(match given {
             Some(e) => e.node,
             None => {

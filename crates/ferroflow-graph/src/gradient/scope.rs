@@ -274,8 +274,8 @@ impl<'g> GradientScope<'g> {
         Ok(found.into_iter().map(|flow| self.tape.flow(flow)).collect())
     }
 
-    /// A name that is unique to this call of `gradients`. It tells the accumulators of several
-    /// apart.
+    /// A name that is unique to this call of `gradients`. It keeps the accumulators of several
+    /// calls apart.
     pub fn source(&self) -> String {
         self.tape.state.borrow().prefix().to_string()
     }

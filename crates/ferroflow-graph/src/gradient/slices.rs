@@ -1,4 +1,4 @@
-//! Sparse gradients, of tables of which only some rows were used, and sums of gradients.
+//! Sparse gradients of tables, where a step used only some rows, and sums of gradients.
 
 use super::tape::{Flow, Tape};
 use super::term::Term;

@@ -32,7 +32,7 @@ pub(super) enum Flow {
 pub(super) struct TapeState {
     pub graph: GraphIr,
     pub catalog: Catalog,
-    /// What is known of the shape of each output.
+    /// The known part of the shape of each output.
     pub shapes: Vec<Vec<PartialShape>>,
     /// The loop or backward loop that each node is in.
     pub places: Vec<LoopContextId>,

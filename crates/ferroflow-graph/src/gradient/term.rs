@@ -67,7 +67,7 @@ impl<'g> Term<'g> {
         }
     }
 
-    /// The shape as far as it is known before the step.
+    /// The shape, as far as it is known when the graph is built.
     pub fn static_shape(self) -> PartialShape {
         match self.flow {
             Flow::Tensor(e) | Flow::Zeros(e) => self.tape.state.borrow().shape(e),

@@ -46,8 +46,8 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// All devices are equally fast, whatever they measure: so many floating-point operations per
-    /// second.
+    /// A model in which all devices do `flops` floating-point operations per second, whatever their
+    /// measured speed.
     pub fn fixed(flops: f64) -> CostModel {
         CostModel { flops, measured_devices: false, ..CostModel::default() }
     }
@@ -85,7 +85,7 @@ pub struct LinkCost {
 }
 
 impl LinkCost {
-    /// Seconds that the link is busy with so many bytes.
+    /// Seconds that the link is busy with `bytes` bytes.
     pub fn occupied(&self, bytes: f64) -> f64 {
         bytes / self.bandwidth
     }
@@ -114,7 +114,7 @@ pub(super) struct Rates {
     memory: f64,
 }
 
-/// What a node does, wherever it runs.
+/// The work of a node, which is the same on all devices.
 #[derive(Clone, Copy, Default)]
 struct NodeWork {
     /// Seconds on any device.
@@ -187,8 +187,8 @@ impl MeasuredCosts {
         }
     }
 
-    /// How far these costs are from those that a prediction was made with: the sum of the
-    /// differences as a share of all costs.
+    /// The difference between these costs and those of a prediction: the sum of all differences as
+    /// a share of all costs.
     pub fn distance(&self, predicted: &[super::simulate::PredictedNode]) -> f64 {
         let (mut apart, mut all) = (0.0, 0.0);
         for node in predicted {
@@ -219,13 +219,12 @@ impl MeasuredCosts {
 
 /// The costs of the nodes of one graph.
 pub struct NodeCosts {
-    /// Seconds of each node: those that were measured, or else those on a device with the speed of
-    /// the model.
+    /// Seconds of each node: measured if possible, else on a device with the speed of the model.
     pub seconds: Vec<f64>,
     /// Bytes of each output of each node.
     pub bytes: Vec<Vec<f64>>,
     work: Vec<NodeWork>,
-    /// The device of what was measured; `None` for a node that has only an estimate.
+    /// The device of each measurement; `None` for a node that has only an estimate.
     measured_on: Vec<Option<MeasuredDevice>>,
 }
 
@@ -253,7 +252,7 @@ impl NodeCosts {
     }
 }
 
-/// The speed of the processor for which kernels declare what an element costs.
+/// The speed of the processor for which kernels declare the cost of an element.
 const DECLARED_FLOPS: f64 = 1e11;
 
 impl CostModel {
@@ -263,7 +262,7 @@ impl CostModel {
         self.costs_on(graph, given, &[])
     }
 
-    /// The same, where `devices` may have run what was measured.
+    /// The same; the measurements may come from any of `devices`.
     pub(super) fn costs_on(
         &self,
         graph: &GraphIr,
@@ -315,7 +314,7 @@ impl CostModel {
         costs
     }
 
-    /// What a node does that reads and writes so many bytes.
+    /// The work of a node that reads and writes `bytes` bytes.
     fn work(&self, node: &Node, sizes: &NodeSizes<'_>, bytes: f64) -> NodeWork {
         let fixed = self.node;
         if is_free(node) {

@@ -27,8 +27,8 @@ const MAX_FLOPS: f64 = 1e7;
 const MAX_TIME: Duration = Duration::from_millis(50);
 
 /// Replaces pure nodes whose inputs are all constants by constants. A node whose evaluation fails
-/// stays, and fails again when the step runs. A node with a control input from a node that is not
-/// constant stays too, because that edge can tie it to a branch or a loop.
+/// stays, and fails again when the step runs. So does a node with a control input from a node that
+/// is not constant: that edge can tie it to a branch or a loop.
 pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     let Some(constant_op) = catalog.get("Const") else { return };
     let values = evaluate_constants(&step.graph, evaluate);
@@ -167,7 +167,7 @@ impl Values {
         Needs { slots, keep }
     }
 
-    /// A node that was a constant before stays as it is, with its control inputs.
+    /// Keeps nodes that were constants before, with their control inputs.
     fn keep_what_constants_wait_for(&self, graph: &GraphIr, keep: &mut [bool]) {
         let kept = |id: &NodeId| keep[id.index()] && self.given[id.index()];
         let mut stack: Vec<NodeId> = graph.ids().filter(kept).collect();

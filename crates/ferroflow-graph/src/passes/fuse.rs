@@ -1,10 +1,10 @@
 //! Fusion: several nodes become one, whose kernel does the same in fewer passes over memory.
 //!
-//! A group has one value that others see, that of its last node, the root. The fused node takes the
-//! root's place and name, and waits for all that the group's nodes waited for. Its kernel knows a
-//! fast way for the usual shapes, and else runs the kernels of the nodes it was made from one by
-//! one ([`originals`]), so that values and errors are theirs in any case. Since it waits for more
-//! than some of its nodes did, those that can fail must have waited for as much ([`timely`]).
+//! Only the value of a group's last node, the root, is used outside the group. The fused node takes
+//! the root's place and name, and waits for all nodes that the group waited for. Its kernel is fast
+//! for the usual shapes. For others it runs the kernels of the original nodes one by one
+//! ([`originals`]), so values and errors are always theirs. The fused node waits for more than some
+//! of its nodes did, so nodes that can fail must have waited for as much ([`timely`]).
 
 mod elementwise;
 mod epilogue;
@@ -50,12 +50,12 @@ struct FusionMember {
 struct FusionGroup {
     /// In an order in which they can run; the last is the root.
     members: Vec<FusionMember>,
-    /// What they take from other nodes, each once.
+    /// Its inputs from other nodes, each once.
     inputs: Vec<Endpoint>,
 }
 
 impl FusionGroup {
-    /// The group of `ids`, which come after what they take from each other. All have one output.
+    /// The group of `ids`, in an order in which each comes after its inputs. All have one output.
     fn new(graph: &GraphIr, ids: &[NodeId]) -> FusionGroup {
         let mut group = FusionGroup { members: Vec::with_capacity(ids.len()), inputs: Vec::new() };
         for &id in ids {
@@ -78,7 +78,7 @@ impl FusionGroup {
     }
 }
 
-/// The node that stands for `ids`, the last of which is the root.
+/// The node that replaces `ids`, the last of which is the root.
 fn fused_node(
     graph: &GraphIr,
     ids: &[NodeId],
@@ -128,8 +128,9 @@ fn fused_node(
     })
 }
 
-/// How a node is computed over slices, if it may be fused at all: it is pure, on a CPU, and reads
-/// no variable through a reference, whose value would depend on when it is read.
+/// The element-wise form of a node, if the node may be fused. It must be pure and on a CPU, and
+/// must not read a variable through a reference, because the value would depend on the time of the
+/// read.
 fn blocks_of(graph: &GraphIr, node: &Node) -> Option<AnyBlockKernel> {
     let blocks = node.op.blocks?(&node.attrs)?;
     let operands = if blocks.is_unary() { 1 } else { 2 };

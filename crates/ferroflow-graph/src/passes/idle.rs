@@ -11,9 +11,8 @@ use std::sync::Arc;
 /// Nodes that waited for it then wait for its inputs. The gradient of a network's own input is such
 /// a node: it is made together with the gradients of the layer and never used.
 ///
-/// A node stays if one of its inputs carries more than the fact that it is ready: an output of
-/// `Switch` may be dead, a reference may be uninitialized, and a handle may stand for changing
-/// state.
+/// A node stays if one of its inputs matters beyond being ready. An output of `Switch` may be dead,
+/// a reference may be uninitialized, and a handle may refer to changing state.
 pub(super) fn silence(graph: &mut GraphIr, targets: &[NodeId], no_op: &Arc<OpDef>) {
     let mut is_taken = vec![false; graph.len()];
     targets.iter().for_each(|t| is_taken[t.index()] = true);

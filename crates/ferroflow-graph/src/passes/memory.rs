@@ -4,8 +4,8 @@
 //! one device share the copy. A constant is copied once, when its kernel is made. A fetched
 //! reference is not copied: its value is read when the step is over.
 //!
-//! A node that is on a GPU without having a kernel there moves to the CPU of its task: a variable
-//! that it uses was placed on the GPU before.
+//! A node on a GPU without a kernel for it moves to the CPU of its task. It was placed there
+//! because a variable that it uses is on the GPU.
 
 use super::{Pruned, VariableUses};
 use crate::attr::Attrs;
@@ -18,7 +18,8 @@ use ferroflow_core::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Adds copies to `step`, some of whose nodes are on GPUs. `is_gpu` says so of a device's name.
+/// Adds copies to `step`, some of whose nodes are on GPUs. `is_gpu` returns whether a device name
+/// is that of a GPU.
 pub fn copy_between_memories(step: &mut Pruned, is_gpu: &dyn Fn(&str) -> bool) -> Result<()> {
     move_to_cpus(&mut step.graph, is_gpu)?;
     let graph = &step.graph;

@@ -29,11 +29,11 @@ pub struct Partition {
 /// Cuts `graph`, whose nodes are all placed on one of `devices`.
 ///
 /// A tensor that several nodes of a task need is sent there once. The value of a reference is read
-/// and sent for each node, and so is an alias of a variable for a node that follows an update. A
+/// and sent for each node. So is an alias of a variable, for a node that follows an update. A
 /// control edge becomes the transfer of an empty tensor. If a loop spans tasks, each task without
 /// the loop condition gets a loop of control edges that follows the condition, so that it receives
-/// values once in each iteration. A value that arrives long before it is needed, by the estimate of
-/// `model`, is received later.
+/// values once in each iteration. If `model` predicts that a value arrives long before it is
+/// needed, the task receives it later.
 pub fn partition(
     mut graph: GraphIr,
     devices: &[Arc<DeviceInfo>],
@@ -225,7 +225,7 @@ impl Cutter<'_> {
         })
     }
 
-    /// Whether `source` is an alias of a variable that `reader` is to see as it is after an update.
+    /// Whether `source` is an alias of a variable whose value after an update `reader` must see.
     fn is_new_value(&self, source: NodeId, reader: NodeId) -> bool {
         let mut variables = self.variables.aliased(source).iter();
         variables.any(|&v| self.after_updates.contains(&(v, reader)))
@@ -241,8 +241,8 @@ impl Cutter<'_> {
         Ok(received)
     }
 
-    /// The nodes that must run before `reader`, on another task, can read the variable `source`: a
-    /// read must not happen before the control inputs of the reader.
+    /// The nodes after which the task of the variable `source` may read it for `reader`, which is
+    /// on another task: a read must not happen before the control inputs of the reader.
     fn known_at(&mut self, source: NodeId, reader: &Node) -> Result<Vec<String>> {
         let here = self.task_of[source.index()];
         let is_here = |id: NodeId| self.task_of[id.index()] == here;

@@ -2,8 +2,9 @@
 //!
 //! Nodes that must share a device form groups: both ends of an edge that carries a reference or a
 //! resource, and nodes that name each other in `_class`. A group goes to the first device that
-//! matches the requests of its members: a GPU if all of them have kernels for it, as in TensorFlow;
-//! devices of the session's own task come first. Nodes that were placed before stay where they are.
+//! matches the requests of its members. As in TensorFlow, a GPU comes first if all members have
+//! kernels for it. Devices of the session's own task come before others. Nodes that were placed
+//! before stay where they are.
 
 mod by_cost;
 mod groups;

@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(inputs(&p, "b"), ["^_arg_x_0_0", "^a"]);
         assert_eq!(inputs(&p, "a"), ["^s"]);
         assert_eq!(inputs(&p, "n"), ["_arg_x_0_0", "^both"]);
-        // Asked for, by name or for its value.
+        // Named as a target, or fetched.
         let p = run(&g, &["x"], &["n:0"], &["b"]).unwrap();
         assert_eq!([ops(&p, "a"), ops(&p, "b")], ["Neg", "Add"]);
         let p = run(&g, &["x"], &["n:0", "a:0"], &[]).unwrap();

@@ -18,13 +18,13 @@ const MAX_PAIRS: usize = 1 << 16;
 /// As many edges are looked at to leave out pairs that the graph orders by itself.
 const MAX_LOOKS: usize = 1 << 24;
 
-/// Pairs of a reader and a writer of one variable: the writer is to wait until the reader has run,
-/// or turned out to be on a branch that is not taken. With these as edges the graph has no cycle
-/// that it did not have before.
+/// Pairs of a reader and a writer of one variable. The writer must wait until the reader has run,
+/// or turned out to be on a branch that is not taken. With these pairs as edges, the graph has no
+/// new cycle.
 ///
-/// Left out are pairs where the edge could do harm: the reader waits for something that the writer
-/// does not wait for, such as another task, which may in turn wait for the writer; or one of them
-/// is in a loop.
+/// Leaves out pairs whose edge could do harm. Either the reader waits for something that the writer
+/// does not wait for, such as another task, which may wait for the writer; or one of them is in a
+/// loop.
 pub fn reads_before_writes(graph: &GraphIr, uses: &VariableUses) -> Vec<(NodeId, NodeId)> {
     let mut pairs = Vec::new();
     if uses.contended().next().is_none() {
@@ -53,9 +53,9 @@ pub fn reads_before_writes(graph: &GraphIr, uses: &VariableUses) -> Vec<(NodeId,
     pairs
 }
 
-/// Orders reads and writes that only the whole graph shows how to order: on the task of the writer,
-/// the reader is seen to wait for another task, and not what that task waits for. Each of these
-/// writers gets a control edge from a node that fires when its readers have run or are dead.
+/// Orders reads and writes whose order only the whole graph shows. The task of the writer knows
+/// that the reader waits for another task, and not what that task waits for. Each of these writers
+/// gets a control edge from a node that fires when its readers have run or are dead.
 pub(super) fn order_across_tasks(
     graph: &mut GraphIr,
     task_of: &mut Vec<u32>,
@@ -138,8 +138,9 @@ fn ancestors(graph: &GraphIr, id: NodeId, looks: &mut usize) -> Vec<bool> {
     is_before
 }
 
-/// The place of each node in an order in which writers come as late as they can: after all nodes
-/// that do not depend on a writer, and of several writers first one whose variable is read no more.
+/// The position of each node in an order that puts writers as late as possible: after all nodes
+/// that do not depend on a writer. Of several writers, one comes first whose variable has no more
+/// reads.
 fn writers_last(graph: &GraphIr, uses: &VariableUses) -> Vec<u32> {
     let mut reads: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
     let mut writes: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
@@ -194,7 +195,7 @@ fn writers_last(graph: &GraphIr, uses: &VariableUses) -> Vec<u32> {
     }
 }
 
-/// Which nodes run in loops. An Enter counts as one: what it puts out is in the loop.
+/// The nodes that run in loops. An Enter counts as one, because its output is in the loop.
 fn in_loops(graph: &GraphIr) -> Vec<bool> {
     let mut depth = vec![0i32; graph.len()];
     let mut inside = vec![false; graph.len()];

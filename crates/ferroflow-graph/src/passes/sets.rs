@@ -1,4 +1,4 @@
-//! Sets of small numbers, of which a graph has many that are equal: each is kept once.
+//! Sets of small numbers. A graph has many equal ones, so each is stored once.
 
 use std::collections::HashMap;
 

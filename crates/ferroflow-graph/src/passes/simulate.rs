@@ -76,7 +76,8 @@ pub struct Transfer {
 
 /// Decides on which devices nodes can run, and learns where they are put.
 pub(super) trait DeviceChoice {
-    /// The devices on which a node can run. Empty if it runs wherever it is needed, at no cost.
+    /// The devices on which a node can run. Empty if it runs on the devices of its consumers, at no
+    /// cost.
     fn candidates(&mut self, id: NodeId) -> Vec<usize>;
     /// A node was put on a device, among these.
     fn chosen(&mut self, id: NodeId, device: usize, options: &[DeviceOption]);

@@ -4,10 +4,10 @@
 //! variable's storage, so a later update shows through it. It does not count as a read. What
 //! computes with an alias reads the variable when it runs.
 //!
-//! The nodes of v1 loops and conditionals (`Enter`, `Switch`, `Merge` and others) pass an alias on
-//! where that shows: something behind them reads the variable after an update, or is fetched.
-//! Elsewhere they read the variable. A loop then keeps one value, whatever updates the variable
-//! meanwhile.
+//! The nodes of v1 loops and conditionals (`Enter`, `Switch`, `Merge` and others) pass on an alias
+//! where the difference shows: a later node reads the variable after an update, or is fetched.
+//! Elsewhere they read the variable, so that a loop keeps one value while other nodes update the
+//! variable.
 
 use super::order::topological_order;
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
@@ -142,7 +142,7 @@ impl VariableUses {
             self.trace(graph, id, &mut names, shown);
         }
         if !shown.is_empty() {
-            // What comes around a loop reaches its Merge only now.
+            // Values from the back edge of a loop reach its Merge only after this pass.
             while self.trace_around(graph, order, shown) {}
         }
         for &id in order {
@@ -169,8 +169,8 @@ impl VariableUses {
         groups.any(|group| group.iter().any(|&v| is_updated(v)))
     }
 
-    /// The variables whose updates show behind control flow that passes aliases on: a node behind
-    /// it comes after an update, or its value is fetched, which is read at the end of the step.
+    /// The variables whose updates show behind control flow that passes aliases on. A node behind
+    /// it follows an update, or its value is fetched and so read at the end of the step.
     fn shown_by_control_flow(&self, graph: &GraphIr, order: &[NodeId]) -> HashSet<u32> {
         let after = self.after_updates(graph);
         let all: HashSet<u32> = (0..self.variables.len() as u32)
@@ -348,7 +348,7 @@ fn access(node: &Node, port: &PortType, passes_alias: bool) -> Access {
     }
 }
 
-/// Whether a node stands for a variable. A handle that a function is given is one, too.
+/// Whether a node is the source of a variable. A handle that a function receives is one, too.
 fn is_source(node: &Node) -> bool {
     match (node.op.role, &node.output_types[..]) {
         (OpRole::Variable, [_]) => true,

@@ -123,7 +123,7 @@ impl MessageReader {
                     })?;
                 }
                 [] if key.field == tensor::DTYPE => {
-                    // A tensor whose type comes again is decoded anew.
+                    // A tensor with two types counts as parsed in full.
                     let known = dtype.replace(DType::from_number(self.int(key)? as i32)?);
                     ensure!(known.is_none(), InvalidArgument, "two types");
                 }

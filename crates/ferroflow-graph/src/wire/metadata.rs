@@ -82,7 +82,7 @@ pub(crate) fn measured(metadata: Bytes) -> Result<MeasuredCosts> {
     Ok(measured)
 }
 
-/// Adds what a task recorded of a step, serialized `StepStats`, to what is known of nodes.
+/// Adds the times in a task's serialized `StepStats` to the measured costs of nodes.
 pub fn measure(stats: &Bytes, measured: &mut MeasuredCosts) -> Result<()> {
     add(pb::StepStats::decode(stats.clone()).map_err(malformed)?, measured);
     Ok(())

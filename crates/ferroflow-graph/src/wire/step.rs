@@ -85,7 +85,7 @@ pub struct RunStepOptions {
 pub struct RunStepResponse {
     /// The fetched tensors under the names of the request.
     pub tensors: Vec<NamedTensor>,
-    /// What was recorded of the step.
+    /// The records of the step.
     pub metadata: Option<RunMetadata>,
     /// The failure, if the request asked for it to be reported here.
     pub status: Option<Error>,
@@ -111,7 +111,7 @@ pub struct RunCallableRequest {
 pub struct RunCallableResponse {
     /// Its fetches, in order.
     pub fetches: Vec<Tensor>,
-    /// What was recorded of the step.
+    /// The records of the step.
     pub metadata: Option<RunMetadata>,
 }
 

@@ -1,5 +1,5 @@
-//! Metrics in the data model of OpenTelemetry, from the text for Prometheus. Names and labels stay
-//! the same, so that dashboards for one find them in the other.
+//! Metrics in the data model of OpenTelemetry, converted from the text for Prometheus. Names and
+//! labels stay the same, so dashboards work with either.
 
 use serde_json::{Value, json};
 
@@ -27,13 +27,13 @@ struct Exported {
 }
 
 struct ExportedSample {
-    /// What comes after the name of the metric, such as `_total`.
+    /// The suffix after the metric's name, such as `_total`.
     suffix: String,
     labels: Attributes,
     value: f64,
 }
 
-/// `ExportMetricsServiceRequest` in JSON. `text` is in the format OpenMetrics.
+/// An `ExportMetricsServiceRequest` in JSON. `text` is in the OpenMetrics format.
 pub(super) fn payload(text: &str, resource: &[(String, String)], times: ExportTimes) -> Value {
     let metrics: Vec<Value> = families(text).iter().filter_map(|f| metric(f, times)).collect();
     let scope = json!({"name": "ferroflow", "version": env!("CARGO_PKG_VERSION")});
@@ -87,7 +87,7 @@ fn sample(line: &str, family: &str) -> Option<ExportedSample> {
     Some(ExportedSample { suffix, labels, value: number.parse().ok()? })
 }
 
-/// The text up to the closing quote, and what comes after that.
+/// The text up to the closing quote, and the rest after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let (mut value, mut characters) = (String::new(), text.char_indices());
     while let Some((at, c)) = characters.next() {
@@ -144,8 +144,8 @@ fn points<'s>(samples: impl Iterator<Item = &'s ExportedSample>, times: ExportTi
     finite.map(point).collect()
 }
 
-/// A point for each set of labels. The text has a bucket for all values up to a bound; here each
-/// value is in one bucket.
+/// A point for each set of labels. A bucket of the text counts all values up to a bound; here each
+/// value counts in one bucket.
 fn histogram_points(samples: &[ExportedSample], times: ExportTimes) -> Vec<Value> {
     let mut all = Vec::new();
     for end in samples.iter().filter(|sample| sample.suffix == "_count") {
@@ -221,7 +221,7 @@ mod tests {
         let text = task.encode(MetricsFormat::OpenMetrics);
         let sent = metrics(&text);
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-        // A metric without a sample, such as that of GPUs where there are none, is left out.
+        // A metric without a sample is left out, such as those of GPUs on a machine without one.
         let names = names.filter_map(|line| line.split(' ').next()).filter(|name| {
             text.lines().any(|line| !line.starts_with('#') && line.starts_with(name))
         });

@@ -1,5 +1,5 @@
-//! Kernels that apply formulas to each element, with broadcasting. A kernel may have several
-//! formulas, each of which takes the values of those before it: nodes that were fused.
+//! Kernels that apply formulas to each element, with broadcasting. The kernel of fused nodes has
+//! several formulas, each of which may take the values of the ones before it.
 
 use super::formulas::{PACK_BYTES, functions, pack_of};
 use super::row_program::RowProgram;

@@ -1,5 +1,5 @@
-//! Updates of rows that indices name, several of which may name one row. The updates are ordered by
-//! row first, so results do not depend on which thread comes first: they are those of the CPU.
+//! Updates of rows by index. Several indices may name one row. The updates are ordered by row
+//! first, so results are those of the CPU and do not depend on the order of threads.
 
 use super::{GpuKernel, address, c_type, c_width, length};
 use crate::prelude::*;
@@ -87,9 +87,9 @@ pub(super) fn tuple_arg(dims: &[usize]) -> Result<LaunchArg> {
     Ok(LaunchArg::Words(tuple.into()))
 }
 
-/// The start of a kernel that changes rows: `p` is a place among the ordered updates where a row's
-/// begin, and `at` the element of the row. The body loops with `for (i64 q = p; SAME_ROW(q); q++)`,
-/// and finds update `q` at `UPDATE(q)`.
+/// The start of a kernel that changes rows. `p` is the place of a row's first update among the
+/// ordered updates, and `at` the element of the row. The body loops with `for (i64 q = p;
+/// SAME_ROW(q); q++)`, and finds update `q` at `UPDATE(q)`.
 pub const ROW_LOOP: &str = r"
 #define SAME_ROW(q) ((q) < count && keys[q] == row)
 #define UPDATE(q) (order[q] * update_step + (update_step ? at : 0))

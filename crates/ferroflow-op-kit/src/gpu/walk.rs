@@ -4,7 +4,7 @@
 use crate::prelude::*;
 use ferroflow_core::LaunchArg;
 
-/// The most dimensions after those that lie together are joined.
+/// The most dimensions, after contiguous ones are joined.
 pub const MAX_RANK: usize = 8;
 
 /// The struct and its function in kernels that take a [`Walk`] over `N` operands.

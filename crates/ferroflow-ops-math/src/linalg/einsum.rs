@@ -156,7 +156,7 @@ impl Operand {
         self.strides.contains_key(label)
     }
 
-    /// Its elements in the order of `labels`, all of which it has. Without a copy if they are in
+    /// Its elements in the order of `labels`, all of which it has. Makes no copy if they are in
     /// that order already.
     fn ordered<T: Product>(
         &self,
@@ -318,7 +318,7 @@ fn contract_two<T: Product>(
         summed::<T>(operand.ordered::<T>(&order, sizes)?, rows, size(&gone))
     };
     let left = prepared(x, &free_x)?;
-    // The right operand is used as it is if its memory is already `[batch, contracted, free]`.
+    // Uses the right operand without a copy if its memory is `[batch, contracted, free]` already.
     let as_is: Vec<Label> = [batch.as_slice(), &contracted, &free_y].concat();
     let straight = y.strides.len() == as_is.len() && y.is_ordered(&as_is, sizes);
     let right = if straight { y.tensor.clone() } else { prepared(y, &free_y)? };

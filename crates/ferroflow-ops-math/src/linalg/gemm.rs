@@ -234,8 +234,8 @@ unsafe fn by_gemm<T: Num>(job: &Job<T>) {
 }
 
 struct Shared<T>(Job<T>);
-// SAFETY: `run_gemm` hands the job to threads that write disjoint parts of the result and have all
-// ended before the borrows of what it points to do.
+// SAFETY: `run_gemm` hands the job to threads that write disjoint parts of the result. All of them
+// end before the borrows of the operands do.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {

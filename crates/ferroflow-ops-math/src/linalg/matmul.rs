@@ -63,7 +63,7 @@ fn matrix<T: Product>(t: &Tensor, transpose: bool) -> Result<Mat<'_, T>> {
     Ok(if transpose { m.transposed() } else { m })
 }
 
-/// A product of which either side may be bfloat16; the result is float.
+/// A product whose operands may be bfloat16; the result is float.
 struct SparseMatMul {
     transpose_a: bool,
     transpose_b: bool,

@@ -9,8 +9,8 @@ use std::arch::x86_64::*;
 const LANES: usize = 16;
 /// Most rows of the first factor: with two columns each, their sums fill the registers.
 const MOST_ROWS: usize = 13;
-/// Rows of the second factor that are read at a time, and the columns of them that stay in the
-/// first-level cache meanwhile.
+/// The number of rows of the second factor that are read at a time. Then the number of their
+/// columns, which stay in the first-level cache.
 const STEPS: usize = 8;
 const WIDTH: usize = 512;
 

@@ -84,10 +84,10 @@ untiled!(f64, i16, i32, i64, crate::prelude::f16, crate::prelude::bf16);
 untiled!(crate::prelude::Complex32, crate::prelude::Complex64);
 
 impl<T: Num> Tiles<T> {
-    /// `out[to[i] + j] = Σ a[from[i] + offsets[s]] * b[rows[s] + j]` over all steps `s`, in their
-    /// order and without rounding between multiplication and addition, for `j` up to `width`, which
-    /// is `columns` at most; with `add`, what `out` holds is part of the sum. Of `b`, `columns`
-    /// elements may be read whatever the width.
+    /// Computes `out[to[i] + j] = Σ a[from[i] + offsets[s]] * b[rows[s] + j]` over all steps `s`,
+    /// in their order and without rounding between multiplication and addition. `j` runs up to
+    /// `width`, which is at most `columns`. With `add`, the sum includes the old value of `out`.
+    /// The function may read `columns` elements of `b`, even if `width` is less.
     pub fn strip(
         &self,
         (a, from, offsets): (&[T], &Offsets<'_>, &Offsets<'_>),
@@ -106,7 +106,7 @@ impl<T: Num> Tiles<T> {
         assert!(to.largest + width <= out.len(), "the result has room");
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
         // SAFETY: `Tiles` are only made where the processor has the instructions. The assertions
-        // say that what is read and written lies inside the slices.
+        // check that all reads and writes are inside the slices.
         unsafe {
             (self.strip)(a, [&from.all, &offsets.all], b, &rows.all, out, &to.all, width, add)
         }

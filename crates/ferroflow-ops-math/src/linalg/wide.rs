@@ -1,8 +1,8 @@
 //! Products of single-precision matrices on processors with AVX-512. A block of the first factor is
-//! copied into panels as high as a tile, the second strip by strip into one as wide, so that tiles
-//! of the result read both from the cache, one element after the other. Where rows of the second
-//! factor lie in one piece, the strip is copied by its first tile on the way: waiting for memory is
-//! then hidden behind arithmetic.
+//! copied into panels as high as a tile. The second factor is copied strip by strip into one as
+//! wide as a tile. So the tiles of the result read both from the cache, one element after the
+//! other. Where rows of the second factor are contiguous, the first tile copies the strip as it
+//! reads it, which hides the wait for memory behind arithmetic.
 
 use super::gemm::Job;
 use std::arch::x86_64::*;
@@ -82,8 +82,8 @@ pub(super) unsafe fn multiply(job: &Job<f32>, memory: &mut [f32]) {
                         tiles if is_plain && t == 0 => (tiles[2], (from, b_strides[0])),
                         tiles => (tiles[usize::from(columns > LANES)], (strip.as_ptr(), COLS)),
                     };
-                    // SAFETY: a panel and a strip of so many steps were just made (or the strip is
-                    // made from rows of the second factor along with the tile); the tile lies in
+                    // SAFETY: a panel and a strip with this number of steps were just made, or the
+                    // first tile makes the strip from rows of the second factor. The tile is inside
                     // the result.
                     unsafe {
                         let out = job.out.add((row + first) * job.out_stride + column);
@@ -229,8 +229,8 @@ fn transposed(r: [__m512; LANES]) -> [__m512; LANES] {
     columns
 }
 
-/// Steps, a panel, a strip and its stride, where it is to be copied to, where the tile is, its
-/// stride, how many columns of it are wanted, and whether the sums are added to what is there.
+/// Steps; a panel; a strip and its stride; where to copy the strip to; the tile's place and stride;
+/// the number of its columns that are wanted; whether to add the sums to the old values.
 type Tile =
     unsafe fn(usize, *const f32, (*const f32, usize), *mut f32, *mut f32, usize, usize, bool);
 

@@ -270,7 +270,7 @@ fn part_of_side<'a, T: Element>(
     match side {
         Side::Given(x) => &x[at..at + n],
         Side::One(x) => {
-            // Later blocks are no longer than the first.
+            // The first block is the longest.
             if scratch.is_empty() {
                 scratch.resize(n, x);
             }
@@ -345,7 +345,7 @@ fn part_of_run<'a, T: Element>(
 ) -> &'a [T] {
     match operand {
         Operand::Given(x) if plan.repeats_in_run(k) => {
-            // Later blocks of a run are no longer than its first.
+            // The first block of a run is the longest.
             if done == 0 {
                 scratch.clear();
                 scratch.resize(n, x[offset]);

@@ -60,7 +60,7 @@ macro_rules! float_tests {
 
 const FLOAT: &str = "T: {bfloat16, half, float, double}";
 const FLOAT_COMPLEX: &str = "T: {bfloat16, half, float, double, complex64, complex128}";
-/// Also integers, for which there are signatures but no kernels.
+/// Includes integers, for which there are signatures but no kernels.
 const SIGNED: &str =
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}";
 

@@ -45,8 +45,8 @@ fn write_past<T: Element>(from: &[T], to: &mut [T]) {
         {
             let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());
             for i in 0..len / VECTOR {
-                // SAFETY: both are of `len` bytes, elements have no padding, and what is written to
-                // is aligned. Every x86-64 has these instructions.
+                // SAFETY: both have `len` bytes, elements have no padding, and the destination is
+                // aligned. Every x86-64 has these instructions.
                 unsafe { _mm_stream_si128(to.add(i), _mm_loadu_si128(from.add(i))) };
             }
             return;

@@ -24,8 +24,8 @@ fn draw(alpha: f64, stream: Philox) -> f64 {
     let c = 1.0 / 3.0 / d.sqrt();
     let mut normals: Option<f64> = None;
     loop {
-        // Normal and uniform values are drawn from the same stream in turn; each keeps its second
-        // value.
+        // Normal and uniform values alternate in one stream. Each draw has two values, and the
+        // second is kept.
         let x = normals.take().unwrap_or_else(|| {
             let [first, second, ..] = f64::normal(uniform.stream.draw());
             normals = Some(first);

@@ -5,7 +5,8 @@ use super::stateless::stream_of_seed;
 use crate::prelude::*;
 use ferroflow_op_kit::philox::{Philox, SharedPhilox, Singles};
 
-/// Validates the inputs and draws; `stream` is asked for as many outputs as TensorFlow reserves.
+/// Validates the inputs and draws. `stream` is called with the number of outputs that TensorFlow
+/// reserves.
 fn compute(
     ctx: &mut Ctx<'_>,
     dtype: DType,

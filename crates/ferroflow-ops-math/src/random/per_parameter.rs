@@ -64,7 +64,7 @@ pub(super) fn fill_per_parameter(
     store(out, &values)
 }
 
-/// Writes doubles as whatever dtype `out` has.
+/// Writes doubles in the dtype of `out`.
 fn store(out: &mut Tensor, values: &[f64]) -> Result<()> {
     fn each<T: Element>(out: &mut Tensor, values: &[f64], f: impl Fn(f64) -> T) -> Result<()> {
         for (to, &x) in out.as_mut_slice::<T>()?.iter_mut().zip(values) {

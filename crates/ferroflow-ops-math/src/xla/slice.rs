@@ -9,8 +9,8 @@ fn start(shape: &[usize], size: &[usize], wanted: &[i64]) -> Vec<usize> {
     wanted.iter().enumerate().map(clamped).collect()
 }
 
-/// Calls `copy(a, b)` for each row of a block, where `a` is its place in the whole tensor and `b`
-/// that in the block; and the length of a row.
+/// Calls `copy(a, b, len)` for each row of a block: its place `a` in the whole tensor, its place
+/// `b` in the block, and its length.
 fn for_each_row(
     shape: &Shape,
     size: &[usize],

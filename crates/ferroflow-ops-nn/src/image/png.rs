@@ -78,7 +78,8 @@ impl<'a> Image<'a> {
         // A tensor, because only tensors are counted against the memory limit.
         let mut raw = Tensor::alloc(DType::UInt8, [size]).map_err(Fault::Memory)?;
         let raw = raw.as_mut_slice::<u8>().map_err(Fault::Memory)?;
-        // Pixels of fewer than 8 bits in an interlaced file are combined with what is there.
+        // The decoder combines pixels of fewer than 8 bits in an interlaced file with the old
+        // bytes.
         raw.fill(0);
         let layout = self.reader.next_frame(raw).map_err(|_| Fault::Data)?;
         self.reader.finish().map_err(|_| Fault::Data)?;

@@ -98,7 +98,7 @@ fn resize_integers<T: Copy + Into<i64>>(
     }
 }
 
-/// Resizes quantised images; the range stays as it is.
+/// Resizes quantised images; the range does not change.
 struct QuantizedResize {
     grid: Grid,
     dtype: DType,

@@ -19,7 +19,7 @@ fn channels(shape: &Shape, is_nchw: bool) -> Result<Channels> {
     Ok(Channels { count: shape[axis], inner: shape[axis + 1..].iter().product() })
 }
 
-/// The channels of input 0, of which input 1 has a bias each.
+/// The channels of input 0; input 1 has one bias for each.
 fn biased_channels(ctx: &Ctx<'_>, is_nchw: bool) -> Result<Channels> {
     let (value, bias) = (ctx.input(0)?, ctx.input(1)?);
     let channels = channels(value.shape(), is_nchw)?;

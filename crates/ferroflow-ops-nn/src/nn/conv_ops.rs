@@ -387,7 +387,7 @@ pub(super) fn conv_shape(
     Ok(vec![PartialShape::new(dims)])
 }
 
-/// The shape that input `i` holds, of `rank` dimensions if it says so many.
+/// The shape that input `i` holds, if it has `rank` dimensions.
 pub(super) fn shape_in(
     i: usize,
     rank: usize,

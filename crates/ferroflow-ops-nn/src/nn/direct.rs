@@ -36,7 +36,7 @@ pub(super) struct Direct<'c, T> {
     /// Windows grouped by the columns of the patch that lie inside the image, if skipping the zeros
     /// to the left and right pays.
     by_window: Vec<Class>,
-    /// The same by the column of a patch, of which there is one in each.
+    /// The same, with one group for each column of the patch.
     by_tap: Vec<Class>,
 }
 
@@ -319,7 +319,7 @@ struct Band {
     len: usize,
 }
 
-/// A class, and where what it means lies: the outputs of its windows, and rows of the filter.
+/// A class, and the places that it refers to: the outputs of its windows, and rows of the filter.
 struct Laid<'a> {
     class: &'a Class,
     outputs: Offsets<'static>,
@@ -327,8 +327,8 @@ struct Laid<'a> {
 }
 
 impl<'a> Laid<'a> {
-    /// With so many elements from one output to the next, and from one row of the filter to the
-    /// next.
+    /// Places with `output` elements from one output to the next, and `row` elements from one row
+    /// of the filter to the next.
     fn new(class: &'a Class, output: usize, row: usize) -> Option<Laid<'a>> {
         let apart = |index: &[usize], by: usize| {
             Offsets::new(index.iter().map(|i| i.checked_mul(by).unwrap_or(usize::MAX)))
@@ -352,8 +352,8 @@ impl<'a> Laid<'a> {
     }
 }
 
-/// The classes that the gradient of a filter is summed by, where outputs lie as in the whole
-/// gradient, and as in a strip that was copied because it is narrow.
+/// The classes by which the gradient of a filter is summed. Outputs lie as in the whole gradient,
+/// or as in a strip that was copied because it is narrow.
 struct FilterClasses<'a> {
     full: Vec<Laid<'a>>,
     narrow: Vec<Laid<'a>>,
@@ -440,7 +440,7 @@ pub(super) fn turned_filter<T: Product>(conv: &Conv, filter: &[T]) -> Vec<T> {
 mod tests {
     use super::*;
 
-    /// Small whole numbers, of which sums of products are exact.
+    /// Small whole numbers, whose sums of products are exact.
     fn numbers(n: usize, by: usize) -> Vec<f32> {
         (0..n).map(|i| (i * by % 7) as f32 - 3.0).collect()
     }

@@ -75,7 +75,7 @@ impl PoolAttrs {
         Ok((window, strides))
     }
 
-    /// The pool over images of this shape, which is as it is stored.
+    /// The pool over images of this shape, in their stored layout.
     pub fn over(&self, shape: &Shape, (window, strides): &(Vec<i64>, Vec<i64>)) -> Result<Pool> {
         let rank = self.spatial + 2;
         ensure!(shape.rank() == rank, InvalidArgument, "tensor_in must be {rank}-dimensional");

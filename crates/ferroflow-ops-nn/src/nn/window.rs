@@ -48,7 +48,7 @@ impl Layout {
         Shape::from(dims)
     }
 
-    /// The shape of what is stored, from one with channels last.
+    /// The shape in the stored layout, from one with channels last.
     pub fn stored(self, dims: &[usize]) -> Shape {
         let mut dims = dims.to_vec();
         if self == Layout::ChannelsFirst {

@@ -92,8 +92,8 @@ impl Fake {
         Ok(Fake { levels: Levels::new(init)?, range })
     }
 
-    /// Smallest and largest value of each channel, of which there may be one; `at` is the input
-    /// that holds the smallest.
+    /// Smallest and largest value of each channel; there may be only one. `at` is the input that
+    /// holds the smallest.
     fn ranges(&self, ctx: &Ctx<'_>, depth: Option<usize>, at: usize) -> Result<Vec<(f32, f32)>> {
         if let Range::Attrs(min, max) = self.range {
             return Ok(vec![(min, max)]);

@@ -62,7 +62,7 @@ struct BatchNorm {
 }
 
 impl BatchNorm {
-    /// The floats that the vector in input `at` stands for, whose range follows it.
+    /// The floats of the quantised vector in input `at`. Its range is in the next inputs.
     fn vector(ctx: &Ctx<'_>, at: usize, name: &str, channels: usize) -> Result<Vec<f32>> {
         let t = ctx.input(at)?;
         ensure!(

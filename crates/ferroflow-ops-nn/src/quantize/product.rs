@@ -182,7 +182,7 @@ mod tests {
             .unwrap();
         let sums = got[0].clone().with_dtype(DType::Int32).unwrap();
         assert_eq!(sums.as_slice::<i32>().unwrap(), [-25600, 1000, -384, 15]);
-        // A level stands for 0.01 of each.
+        // A level is 0.01 in each.
         let most: f32 = got[2].scalar_value().unwrap();
         assert!((most - 214_748.36).abs() < 1.0, "{most}");
     }

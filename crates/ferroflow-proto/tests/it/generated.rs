@@ -1,8 +1,8 @@
 //! The files in `src/generated` are what `proto/*.proto` compiles to.
 //!
-//! They are in the repository so that a build needs no compiler of protobuf: that and its
-//! dependencies would be a tenth of a first build. `UPDATE_PROTO=1 cargo test -p ferroflow-proto`
-//! writes them anew.
+//! They are in the repository so that a build needs no protobuf compiler, which would take a tenth
+//! of a first build with its dependencies. `UPDATE_PROTO=1 cargo test -p ferroflow-proto` writes
+//! them again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ fn generate(to: &Path) {
         .bytes(["."])
         // Sorted maps make equal messages equal bytes.
         .btree_map(["."])
-        // A graph holds an attribute value in every slot of every node's map, nearly all of them
-        // small; the two big kinds would make each of them half a kilobyte.
+        // A graph holds an attribute value in every slot of every node's map, and nearly all are
+        // small. The two large kinds would make each of them half a kilobyte.
         .boxed(".tensorflow.AttrValue.value.tensor")
         .boxed(".tensorflow.AttrValue.value.list")
         .boxed(".tensorflow.Summary.Value.value.tensor")

@@ -17,9 +17,9 @@ use std::time::Duration;
 /// - a `ps` serves until it receives a signal to end;
 /// - an `evaluator`, which is not in the cluster, evaluates each checkpoint until the last.
 ///
-/// TF_CONFIG may also have `model_dir`, the folder of checkpoints, which overrides an empty one of
-/// `config`; `session_master` (or `session_master_target`), the server whose master runs the
-/// sessions; and `rpc_layer`, `grpc` or `grpcs`.
+/// TF_CONFIG may have more keys. `model_dir` is the folder of checkpoints, if `config` names none.
+/// `session_master` (or `session_master_target`) is the server whose master runs the sessions.
+/// `rpc_layer` is `grpc` or `grpcs`.
 ///
 /// Returns the last scores, if this task evaluates.
 pub fn train_and_evaluate(

@@ -129,7 +129,7 @@ fn export(estimator: &Estimator, eval: &EvalSpec) -> Result<()> {
     Ok(())
 }
 
-/// Evaluates every checkpoint as it is written.
+/// Evaluates every checkpoint when it is written.
 struct EvaluateCheckpoints {
     estimator: Estimator,
     eval: EvalSpec,

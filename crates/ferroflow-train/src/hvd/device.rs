@@ -1,10 +1,10 @@
 //! Collectives on tensors in the memory of GPUs.
 //!
 //! Where each rank has a GPU of its own and NCCL is installed, NCCL reduces them. It needs the same
-//! calls in the same order on all ranks, and blocks forever if they differ. So each call is agreed
-//! on first: the ranks gather what they are about to do through the engine, which answers all ranks
-//! in one order. Ranks that share one GPU read each other's memory. Elsewhere tensors travel
-//! through host memory.
+//! calls in the same order on all ranks, and blocks forever if they differ. So the ranks agree on
+//! each call first: they gather their next calls through the engine, which answers all ranks in one
+//! order. Ranks that share one GPU read each other's memory. Elsewhere tensors travel through host
+//! memory.
 
 mod shared;
 
@@ -64,7 +64,7 @@ impl NcclGroup {
     }
 }
 
-/// Aborts the group's calls when a rank is gone, as they would wait for it.
+/// Aborts the group's calls when a rank is gone, because they would wait for it.
 fn watch(group: &Weak<NcclGroup>, link: &Weak<Link>) {
     loop {
         let (Some(group), Some(link)) = (group.upgrade(), link.upgrade()) else { return };

@@ -156,7 +156,8 @@ impl Elastic {
         self.seat.lock().ps().to_vec()
     }
 
-    /// Tells the driver, as rank 0, that the state of the job is on the present parameter servers.
+    /// Reports to the driver, as rank 0, that the state of the job is on the current parameter
+    /// servers.
     pub(crate) fn settled(&self) {
         self.seat.lock().settled();
     }
@@ -174,7 +175,7 @@ impl Elastic {
         self.seat.lock().has_newcomers()
     }
 
-    /// Tells the driver that this process has finished its work.
+    /// Reports to the driver that this process has finished its work.
     pub fn finish(self) {
         self.world.shutdown();
         self.world.0.link.observed.tell();
@@ -248,7 +249,7 @@ impl State {
     }
 
     /// Calls `f` after each change of ranks, when all ranks have rank 0's values and before
-    /// training continues; for settings that depend on the number of ranks.
+    /// training continues. Use it for settings that depend on the number of ranks.
     pub fn on_reset(&mut self, f: impl FnMut(&World) -> Result<()> + Send + 'static) {
         self.on_reset.push(Box::new(f));
     }

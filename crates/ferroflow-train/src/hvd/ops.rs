@@ -1,5 +1,5 @@
-//! The communicating ops, under Horovod's names. Each submits its tensor to the world's engine and
-//! completes when the engine returns the result; no thread blocks meanwhile.
+//! The communicating ops, under Horovod's names. Each submits its tensor to the world's engine, and
+//! completes when the engine returns the result. No thread blocks until then.
 
 use super::device::DeviceCall;
 use super::gradients;

@@ -190,7 +190,7 @@ fn a_gradient_goes_through_a_reduction() {
     });
 }
 
-/// Trains `w` towards a target of each rank's own, with a table of which it looks up rows.
+/// Trains `w` towards a target that differs between ranks, with a table of which it looks up rows.
 fn train(w: &World, optimizer: impl Optimizer, steps: usize) -> (f32, Vec<f32>) {
     let g = w.graph();
     let x = g.variable("x", 0.0);

@@ -43,7 +43,7 @@ pub struct HybridUpdate {
 /// The ops of a synchronous update of the tables.
 #[derive(Clone)]
 pub(super) struct SyncUpdate {
-    /// Rank 0's part of a step: takes the mean gradients, applies them, and says so to all ranks.
+    /// Rank 0's part of a step: takes the mean gradients, applies them, and notifies all ranks.
     pub first: Operation,
     /// The part of the other ranks: waits for rank 0.
     pub others: Operation,
@@ -169,7 +169,7 @@ impl SyncUpdate {
     pub fn reset(&self, session: &Session) -> Result<()> {
         session.run(&self.tell)?;
         for (pending, take) in &self.held {
-            // A gradient may lack its last part: take what is there.
+            // Another rank may lack the last part of a gradient: takes the parts that arrived.
             if session.run(pending.scalar::<i32>())? > 0 {
                 session.run(take).map(|_: Tensor| ())?;
             }

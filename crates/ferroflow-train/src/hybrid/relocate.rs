@@ -43,7 +43,7 @@ impl Hybrid {
         }
         let session = member.open(all, &self.device(), OPEN_TO_MOVE)?;
         let session = Session::with_runner(&g, Arc::new(session))?;
-        // One variable at a time: two servers hold it meanwhile.
+        // One variable at a time, because two servers hold it during its move.
         let moved = moves.iter().try_for_each(|(copied, dropped)| {
             session.run(copied)?;
             session.run(dropped)

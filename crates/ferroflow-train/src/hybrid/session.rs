@@ -97,8 +97,8 @@ impl HybridTraining {
         self
     }
 
-    /// Opens the session: rank 0 restores the latest checkpoint or initializes all variables, and
-    /// the dense ones of the other ranks become equal to those of rank 0.
+    /// Opens the session. Rank 0 restores the latest checkpoint or initializes all variables. The
+    /// dense variables of the other ranks become equal to those of rank 0.
     #[track_caller]
     pub fn open(self) -> Result<HybridSession> {
         let g = &self.graph;
@@ -201,8 +201,8 @@ impl HybridSession {
                     self.lost_in_a_row = 0;
                     return Ok(value);
                 }
-                // Other ranks may not have got as far as this one, and new ones begin with a step:
-                // so all repeat it, whatever has failed here.
+                // Other ranks may be behind this one, and new ones begin with a step: so all ranks
+                // repeat it, whatever has failed here.
                 Err(e) => self.retry(Some(e))?,
             }
         }
@@ -262,8 +262,8 @@ impl HybridSession {
         Ok(Some(path))
     }
 
-    /// Gets ready for the next step, at the start or after `error`. Tries again when another rank
-    /// or server is lost meanwhile.
+    /// Prepares the next step, at the start or after `error`. Tries again if another rank or server
+    /// is lost during that.
     fn retry(&mut self, error: Option<Error>) -> Result<()> {
         let since = Instant::now();
         let mut error = error;

@@ -207,7 +207,8 @@ impl<'a> Watch<'a> {
             return self.quorum.go_on(session, step, there);
         }
         self.waiting = None;
-        // All replicas may still be computing: a surplus token makes one of them compute in vain.
+        // All replicas may still be computing. A surplus token makes one of them compute an unused
+        // gradient.
         let limit = self
             .quorum
             .replica_timeout

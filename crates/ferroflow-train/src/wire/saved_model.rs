@@ -23,7 +23,7 @@ pub(crate) struct ModelParts<'a> {
     pub main: Option<&'a Operation>,
 }
 
-/// Under which a signature says what is to be run when the model was loaded.
+/// The key under which a signature names the op to run after the model was loaded.
 const INIT_OP: &str = "__saved_model_init_op";
 /// The collection older loaders look into for the same.
 const MAIN_OP: &str = "saved_model_main_op";

@@ -73,7 +73,7 @@ fn gpus() -> Vec<Arc<dyn Gpu>> {
     found.gpus
 }
 
-/// Runs `each` on `n` ranks, each of which has a GPU.
+/// Runs `each` on `n` ranks, each with a GPU.
 fn on_ranks<R: Send>(
     n: usize,
     gpus: &[Arc<dyn Gpu>],
@@ -190,7 +190,7 @@ fn a_call_that_waits_for_a_rank_ends_when_it_is_aborted() {
             assert!(e.message().contains("the other rank is gone"), "{e}");
         });
         assert!(waits.failure().is_some() && never_calls.failure().is_none());
-        // A rank that never joins: the others give up.
+        // One rank never joins, so the others time out.
         let e = gpus[0].communicator(&gpus[0].new_group().unwrap(), 0, 2).err().unwrap();
         assert!(e.message().contains("not all of the 2 ranks joined"), "{e}");
         return;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub enum Role {
     /// Keeps variables.
     Ps,
-    /// Its master: the client talks to it.
+    /// The session's master, which the client calls.
     Master,
     /// Computes a part of each step.
     Worker,
@@ -53,7 +53,7 @@ impl Role {
     }
 }
 
-/// What the session does when the fault happens.
+/// The state of the session when the fault happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Phase {
     Creation,
@@ -76,7 +76,7 @@ pub enum Fault {
     Stopped,
     /// The cable to its host is pulled.
     CutOff,
-    /// The ps and the worker do not reach each other any more; the master reaches both.
+    /// The ps and the worker cannot reach each other; the master reaches both.
     FromEachOther,
 }
 
@@ -114,20 +114,19 @@ impl Cell {
     /// The code that the client's call fails with.
     pub fn expected(&self) -> Code {
         match self.phase {
-            // Tasks may be late: the client waits for them, up to its timeout.
+            // Tasks may be late, so the client waits for them, up to its timeout.
             Phase::Creation => Code::DeadlineExceeded,
             _ => Code::Unavailable,
         }
     }
 
-    /// Runs the cell; returns a report, or what was wrong.
+    /// Runs the cell. Returns a report, or a description of the failure.
     pub fn check(self) -> Result<String, String> {
         let (tell, told) = channel();
         let (tell_pids, pids) = channel();
         let (tell_dir, dir) = channel();
         let stage = Stage::default();
-        // The calls of a hung cell cannot be ended from here: its thread stays, its processes are
-        // killed.
+        // A hung cell cannot be interrupted: its thread stays, and its processes are killed.
         let doing = stage.clone();
         let body = move || {
             let mut cluster = Cluster::start(self.role, self.fault);
@@ -135,7 +134,8 @@ impl Cell {
             let _ = tell_dir.send(cluster.dir.clone());
             let done = self.run(&mut cluster, &doing);
             let done = done.map_err(|why| format!("{why}{}", Cluster::logs(&cluster.dir)));
-            // Before the result is sent: the test may end then, and must leave no processes.
+            // Dropped before the result is sent: the test may end then, and must leave no
+            // processes.
             drop(cluster);
             let _ = tell.send(done);
         };
@@ -156,7 +156,7 @@ impl Cell {
 
     fn run(self, cluster: &mut Cluster, stage: &Stage) -> Result<String, String> {
         stage.is("before it happens");
-        // Another session, which does not need the victim.
+        // A session of others, which does not need the victim.
         let [home, away] = self.role.others();
         let alone = graphs::sum_of(&[home, away]);
         let bystander = connect(cluster, home, &alone)?;
@@ -211,7 +211,8 @@ impl Cell {
         match self.phase {
             Phase::Creation => {
                 cluster.freeze();
-                // The server gives up a missing task; the client gives up a missing server.
+                // The server times out waiting for a missing task, the client waiting for a missing
+                // server.
                 let more = if self.role == Role::Master { 0 } else { 10 };
                 let timeout = Duration::from_secs(SESSION_TIMEOUT + more);
                 let config = ConnectOptions { timeout, ..ConnectOptions::default() };

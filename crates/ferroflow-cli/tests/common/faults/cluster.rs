@@ -20,7 +20,7 @@ pub struct Cluster {
     victim: Role,
     /// The cables to other hosts.
     cables: Vec<(Role, Cable)>,
-    /// How two of these reach each other.
+    /// The route between two of these hosts.
     bypass: Option<Bypass>,
 }
 
@@ -109,7 +109,7 @@ impl Cluster {
         self.task().stop();
     }
 
-    /// Waits until a request has arrived at the victim that it has not read.
+    /// Waits until a request has arrived at the victim, which has not read it.
     pub fn wait_for_call(&self) -> Result<(), String> {
         let port = self.address(self.victim).rsplit_once(':').unwrap().1.parse().unwrap();
         sockets::wait_for_unread(self.task().0.id(), port, FOREVER)
@@ -146,7 +146,7 @@ impl Cluster {
         }
     }
 
-    /// The last lines that the tasks logged.
+    /// The last log lines of the tasks.
     pub fn logs(dir: &std::path::Path) -> String {
         let of = |role: &Role| {
             let text = std::fs::read_to_string(dir.join(format!("{role:?}.log")));

@@ -27,7 +27,7 @@ client's own timeout, since jobs start their tasks minutes apart.
 
 ";
 
-/// The host of a task is replaced, as a pod is. `hosts/network.rs` tests it.
+/// The host of a task is replaced, like a pod. `hosts/network.rs` tests it.
 pub const NEW_ADDRESS: (&str, &str) = (
     "a task restarts at another address, and its name leads there",
     "steps of old sessions: `Unavailable` within 3 s, naming the task; a new session looks the name up again and works",

@@ -4,7 +4,7 @@ use super::cell::Role;
 use ferroflow::graph::{AttrValue, GraphDef, NodeDef};
 use ferroflow::{DType, PartialShape, Tensor};
 
-/// Nodes of a graph on the device that is in force.
+/// Nodes of a graph, on the current device.
 #[derive(Default)]
 pub struct Nodes {
     def: GraphDef,
@@ -43,8 +43,7 @@ impl Nodes {
         self.node(name, "Const", inputs).attr("dtype", dtype).attr("value", value)
     }
 
-    /// A counter; `NAME/zero` and `NAME/one` set it to, and add, those numbers, `NAME/read` reads
-    /// it.
+    /// A counter. `NAME/zero` sets it to 0, `NAME/one` adds 1, `NAME/read` reads it.
     pub fn counter(self, name: &str) -> Nodes {
         let of = |part: &str| format!("{name}/{part}");
         self.node(name, "VarHandleOp", &[])
@@ -66,12 +65,12 @@ impl Nodes {
     }
 }
 
-/// `sum`, which takes one number of each of `roles`, on the first.
+/// `sum` on the first of `roles`, which adds one number from each.
 pub fn sum_of(roles: &[Role]) -> GraphDef {
     let mut nodes = Nodes::default();
     let names: Vec<String> = roles.iter().map(|r| format!("of_{r:?}")).collect();
     for (role, name) in roles.iter().zip(&names) {
-        // Counters, so that no task's part can be folded to a constant.
+        // Counters are variables, so that no task's part can be folded to a constant.
         let counter = format!("n_{role:?}");
         let (zero, read) = (format!("^{counter}/zero"), format!("{name}/read"));
         nodes = nodes.on(*role).counter(&counter);
@@ -83,7 +82,8 @@ pub fn sum_of(roles: &[Role]) -> GraphDef {
     nodes.attr("N", inputs.len() as i64).graph()
 }
 
-/// `wait` counts in `count` on `role`, then takes from an empty queue there; it ends on the master.
+/// `wait` counts in `count` on `role`, then takes from an empty queue there. It returns on the
+/// master.
 pub fn waiting(role: Role) -> GraphDef {
     let types = || vec![DType::Float];
     Nodes::default()
@@ -99,7 +99,7 @@ pub fn waiting(role: Role) -> GraphDef {
         .graph()
 }
 
-/// `wait` sends 4 MB from `role` to `other` and back, over and over, and counts that in `count`.
+/// `wait` sends 4 MB from `role` to `other` and back in a loop, and counts the rounds in `count`.
 pub fn transferring(role: Role, other: Role) -> GraphDef {
     let enter = |nodes: Nodes, name: &str, input: &str, dtype: DType, is_constant: bool| {
         nodes

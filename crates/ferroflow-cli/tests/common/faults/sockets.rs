@@ -20,7 +20,8 @@ fn has_unread(pid: u32, port: u16) -> bool {
     table.lines().skip(1).any(|line| unread_of(line, port).is_some_and(|n| n > 0))
 }
 
-/// The bytes that wait in an established connection at `port`, by a line of `/proc/net/tcp`.
+/// The number of unread bytes of an established connection at `port`, from a line of
+/// `/proc/net/tcp`.
 fn unread_of(line: &str, port: u16) -> Option<u64> {
     let mut words = line.split_whitespace().skip(1);
     let (local, _remote, state) = (words.next()?, words.next()?, words.next()?);

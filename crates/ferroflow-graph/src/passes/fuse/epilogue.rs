@@ -13,11 +13,11 @@ use ferroflow_core::{Ctx, Kernel, KernelBox, Result, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Fuses an op that takes an epilogue with the bias that is added to its result and one unary
+/// Fuses an op that takes an epilogue with the bias that is added to its result, and with one unary
 /// function after that. Each value may have only the next node as a consumer, and only the last
 /// node may have control edges. An operand counts as a bias if its op says so, or if it is known to
 /// be a vector: waiting for a larger operand could delay the product. The product never waits for a
-/// node that may not finish, because its error could be what ends the step.
+/// node that may not finish, because the product's own error could be the one that ends the step.
 pub fn fuse_epilogues(step: &mut Pruned) {
     let graph = &step.graph;
     if !graph.iter().any(|(_, n)| n.op.takes_epilogue) {

@@ -1,5 +1,5 @@
-//! Fuses nodes on GPUs: element-wise ones, and reductions of rows or columns with what comes before
-//! and after them. Their kernel reads and writes memory once for all of them.
+//! Fuses nodes on GPUs: element-wise nodes, and reductions of rows or columns with the nodes before
+//! and after them. The fused kernel reads and writes memory once for all of them.
 //!
 //! A value that several nodes take is computed in each of their kernels, if that reads no more
 //! memory. The node that made it is dropped when all its consumers do so. Values are rounded to
@@ -73,7 +73,7 @@ pub(super) fn is_on_gpu(device: &str) -> bool {
 struct Found {
     /// In an order in which they can run.
     ids: Vec<NodeId>,
-    /// What is reduced, if anything is.
+    /// The dimensions that are reduced, if any.
     domain: Option<Domain>,
 }
 
@@ -109,7 +109,7 @@ impl<'g> Groups<'g> {
         groups
     }
 
-    /// All groups, and the nodes that no one needs any more.
+    /// All groups, and the nodes that have no consumer after that.
     fn find(&self) -> (Vec<Found>, Vec<NodeId>) {
         let graph = self.graph;
         let mut is_needed: Vec<bool> = graph

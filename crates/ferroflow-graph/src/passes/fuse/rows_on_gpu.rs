@@ -18,7 +18,7 @@ pub(super) const SMALL_PART: usize = 8;
 pub(super) struct Formula {
     pub kind: FormulaKind,
     pub operands: OperandShapes,
-    /// What it reduces, if it does.
+    /// The dimensions that it reduces, if any.
     pub domain: Option<Domain>,
 }
 

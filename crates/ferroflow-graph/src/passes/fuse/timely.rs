@@ -1,5 +1,6 @@
-//! Nodes run when they would have. A node that can fail is not made to wait for what it did not
-//! wait for, so its error comes out. A node that reads a variable does not move behind an update.
+//! Checks that fused nodes run no later than they may. A node that can fail must not wait for more
+//! nodes than before, or its error might not appear. A node that reads a variable must not move
+//! behind an update.
 
 use crate::block_kernel::{AnyBlockKernel, OperandShapes};
 use crate::graph::{Endpoint, GraphIr, NodeId};
@@ -57,8 +58,8 @@ impl<'g> Timely<'g> {
         self.waits.are_alike(id, root)
     }
 
-    /// Whether the element-wise node `id` can run together with `root`: either it waits for as
-    /// much, or it cannot fail, so that the delay has no visible effect.
+    /// Whether the element-wise node `id` can run together with `root`. It must wait for as much,
+    /// or be unable to fail, so that the delay has no visible effect.
     pub fn may_run_with(&self, id: NodeId, blocks: &AnyBlockKernel, root: NodeId) -> bool {
         let cannot_fail = || match blocks.operands() {
             Some(operands) => self.cannot_fail(id, operands),

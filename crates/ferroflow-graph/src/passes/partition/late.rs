@@ -96,7 +96,7 @@ impl<'a> Times<'a> {
         times
     }
 
-    /// When the inputs of a node for which `counts` is true are ready.
+    /// When the inputs of a node are ready, counting only those for which `counts` is true.
     fn start(
         &self,
         graph: &GraphIr,

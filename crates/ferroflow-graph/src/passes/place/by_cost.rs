@@ -1,5 +1,5 @@
-//! Placement of nodes without a requested device: simulates the step and puts each node on the
-//! device where it would finish first, transfers of its inputs included.
+//! Placement of nodes without a requested device. Simulates the step, and puts each node on the
+//! device where it would finish first, including the transfers of its inputs.
 
 use super::groups::ColocationGroup;
 use super::{Devices, Placer, is_generator, place, specs, used_on};
@@ -187,7 +187,7 @@ struct FreeChoice<'a> {
     /// The device of each node for which no device matches exactly.
     fallback: &'a GraphIr,
     costs: &'a NodeCosts,
-    /// Nodes such as constants, which run wherever they are used.
+    /// Nodes such as constants, which run on the devices of their consumers.
     is_floating: Vec<bool>,
     /// The matching devices for each request.
     candidates: HashMap<(u32, u32), Vec<usize>>,

@@ -109,7 +109,7 @@ fn values_are_copied_once_where_memories_differ() {
     assert_eq!(inputs("b"), ["c/_to_host_0"]);
     assert_eq!(inputs("c/_to_host_0"), ["c"]);
     assert_eq!(inputs("d"), ["a/_to_device_0"]);
-    // An input in host memory takes the value as it is.
+    // An input in host memory takes the value without a copy.
     assert_eq!(inputs("e"), ["d", "a"]);
     assert_eq!(inputs("f"), ["e"]);
     assert_eq!(graph.len(), lines.len() + 2);

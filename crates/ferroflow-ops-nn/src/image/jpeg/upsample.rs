@@ -14,7 +14,7 @@ pub(super) struct Samples {
 /// How a component is upsampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Upsample {
-    /// Every sample is repeated so many times across and down.
+    /// Repeats every sample this many times across and down.
     Repeat(usize, usize),
     /// Twice across, smoothly.
     SmoothAcross,

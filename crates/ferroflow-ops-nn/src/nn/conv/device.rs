@@ -24,7 +24,7 @@ pub(crate) fn axes_arg(axes: &[Axis; 3]) -> LaunchArg {
     LaunchArg::Words(words.collect())
 }
 
-/// The tensor with channels last, or back as it is stored.
+/// The tensor with channels last, or in its stored layout again.
 pub(crate) fn reordered_on_device(t: &Tensor, layout: Layout, to_last: bool) -> Result<Tensor> {
     if layout == Layout::ChannelsLast {
         return Ok(t.clone());
@@ -313,8 +313,8 @@ impl OutputPart {
     }
 }
 
-/// Asks the GPU's library. It takes filters with output channels first, and equal padding on both
-/// sides.
+/// Tries the GPU's library. The library takes filters with output channels first, and equal padding
+/// on both sides.
 fn by_library(
     conv: &Conv,
     result: ConvolutionResult,

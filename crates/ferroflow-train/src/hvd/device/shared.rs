@@ -64,8 +64,8 @@ pub(super) fn call(
     waits.download(address, 0, Box::new(complete));
 }
 
-/// What this rank tells the others: its call, then the name of its memory. Also how long the first
-/// part is.
+/// The message of this rank to the others: its call, then the name of its memory. Also returns the
+/// length of the first part.
 fn announcement(gpu: &Arc<dyn Gpu>, call: DeviceCall, tensor: &Tensor) -> Result<(usize, Tensor)> {
     let mut words = call.words(tensor);
     let head = words.len();
@@ -88,7 +88,7 @@ fn reduced(
     let parts = parts(all, counts)?;
     let heads: Vec<&[i64]> = parts.iter().map(|part| &part[..head.min(part.len())]).collect();
     ensure_same(name, &heads)?;
-    // The driver does not let a process import what it has exported itself.
+    // The driver does not let a process import its own exports.
     let import = |(of, part): (usize, &&[i64])| match of == rank {
         true => tensor.device_address(),
         false => {

@@ -531,8 +531,8 @@ def image(out):
     for pool in ("FractionalMaxPool", "FractionalAvgPool"):
         record(out, pool, f32(1, 5, 5, 2, distinct=True), pooling_ratio=[1.0, 1.5, 1.5, 1.0], deterministic=True, seed=3, seed2=5)
     cell = lambda: [f32(2, 3), f32(2, 3), f32(5, 12), f32(3), f32(3), f32(3), f32(12)]
-    # TensorFlow takes BlockLSTMGrad for BlockLSTMV2 too, whose gates are in another order: finite
-    # differences tell that its gradient is wrong. Ours takes BlockLSTMGradV2.
+    # TensorFlow takes BlockLSTMGrad for BlockLSTMV2 too, whose gates are in another order. Finite
+    # differences show that its gradient is wrong. Ours takes BlockLSTMGradV2.
     for peephole in (False, True):
         record(out, "BlockLSTM", i64(2), f32(3, 2, 2), *cell(), use_peephole=peephole)
     # Turned, moved, and seen in perspective.
