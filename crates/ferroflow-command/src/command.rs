@@ -74,7 +74,7 @@ enum Verb {
     ReduceServer(run::summing::Args),
 }
 
-/// The program that starts this command again.
+/// The path of the program that starts this command again.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// The path of this program, for the processes that it starts.
@@ -98,7 +98,7 @@ fn normalized(words: Vec<OsString>) -> Vec<OsString> {
 
 fn parsed(words: Vec<OsString>) -> Cli {
     let words = normalized(words);
-    // The commands that describe a job as other launchers do.
+    // The commands that accept the flags of other launchers.
     let launchers: [&[&str]; 2] = [&["run"], &["k8s", "render"]];
     let is_at = |names: &&&[&str]| names.iter().zip(words.iter().skip(1)).all(|(a, b)| *a == b);
     let called = launchers.iter().filter(|names| words.len() > names.len()).find(is_at);
@@ -108,7 +108,7 @@ fn parsed(words: Vec<OsString>) -> Cli {
     }
 }
 
-/// Replaces the flags of horovodrun and mpirun, and names those that have no meaning here.
+/// Replaces the flags of horovodrun and mpirun, and names the flags without an effect here.
 fn without_horovod(words: Vec<OsString>, names: &[&str]) -> Vec<OsString> {
     let cli = Cli::command();
     let command = names.iter().fold(&cli, |at, name| at.find_subcommand(name).unwrap_or(at));
@@ -128,7 +128,7 @@ fn without_horovod(words: Vec<OsString>, names: &[&str]) -> Vec<OsString> {
 }
 
 /// Runs the command with these words, the first of which is its name, and returns the exit status.
-/// `program` is what starts the command again, if that is not the program of this process.
+/// `program` starts the command again, if that is not the program of this process.
 pub fn main_from(words: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     if let Some(program) = program {
         let _ = PROGRAM.set(program);

@@ -2,8 +2,8 @@
 
 use ferroflow::{Code, Error, Result};
 
-/// Lets this process and the threads that it starts use one core alone: this one of those that it
-/// may use, counted around.
+/// Confines this process and the threads that it starts to one core: core `index` of those that it
+/// may use, modulo their number.
 pub fn run_on_core(index: usize) -> Result<()> {
     let problem = |e: rustix::io::Errno| {
         Error::new(Code::Unavailable, format!("cannot choose a core to run on: {e}"))

@@ -120,7 +120,7 @@ pub struct Args {
     names: Vec<String>,
 }
 
-/// A name that gets credentials, and its hosts.
+/// A name that gets credentials, and the hosts of its holder.
 type Holder = (String, Vec<String>);
 
 pub fn run(args: Args) -> Result<()> {
@@ -138,7 +138,7 @@ pub fn run(args: Args) -> Result<()> {
 /// The roles of the holder of a name.
 fn roles(name: &str) -> Vec<String> {
     match name {
-        // Process groups of torch number the ranks anew, so each is a member too.
+        // Process groups of torch number their ranks themselves, so each rank is a member too.
         _ if name.starts_with("rank-") => vec![name.into(), "member".into()],
         _ => vec![name.into()],
     }

@@ -71,7 +71,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 /// A board that a launcher keeps of its own processes, on a thread.
 pub struct JobBoard {
     pub board: Arc<Board>,
-    /// Where the processes write their addresses.
+    /// The folder in which the processes write their addresses.
     folder: PathBuf,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -124,7 +124,7 @@ impl JobBoard {
         Ok(JobBoard { board, folder, stop: Some(stop), thread })
     }
 
-    /// The environment of processes on this host that are shown.
+    /// The environment of processes on this host that the page shows.
     pub fn env(&self) -> [(String, String); 2] {
         [
             ("FERROFLOW_HTTP".into(), "127.0.0.1:0".into()),

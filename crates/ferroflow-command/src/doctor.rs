@@ -1,4 +1,4 @@
-//! `ferroflow doctor`: looks for what would make a job fail, and says what to do.
+//! `ferroflow doctor`: looks for causes of failing jobs, and prints what to do.
 
 mod certificates;
 mod host;
@@ -46,7 +46,7 @@ pub struct Args {
     credentials: CredentialArgs,
 }
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Health {
     Good,
@@ -54,11 +54,11 @@ enum Health {
     Doubtful,
     /// A job will fail.
     Fault,
-    /// This does not apply here.
+    /// The check does not apply here.
     Absent,
 }
 
-/// What a check found.
+/// The finding of a check.
 #[derive(Clone, Debug)]
 struct Finding {
     /// The name of the check, for programs that read the output.

@@ -5,7 +5,7 @@ use ferroflow::{Code, Error, Result};
 use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Set to a number, it replaces real GPUs by so many that run on the processor, for tests.
+/// If set to a number, replaces real GPUs by this many that run on the processor, for tests.
 const SIMULATE_VARIABLE: &str = "FERROFLOW_SIMULATE_GPUS";
 
 /// The memory of a simulated GPU.
@@ -30,7 +30,7 @@ pub struct GpuFlags {
 }
 
 impl GpuFlags {
-    /// The GPUs to offer. The log says why there is none.
+    /// The GPUs to offer. The log has the reason if there is none.
     pub fn found(&self) -> Result<Vec<Arc<dyn Gpu>>> {
         let visible = self.visible_gpus.as_deref().unwrap_or_default();
         let choice = GpuChoice {
@@ -38,7 +38,7 @@ impl GpuFlags {
             visible: GpuChoice::parse_visible(visible)?,
             memory_fraction: self.gpu_memory_fraction,
         };
-        // Checks the part before a GPU is there to have one.
+        // Checks the fraction even if there is no GPU.
         choice.memory_limit(SIMULATED_MEMORY, SIMULATED_MEMORY)?;
         let FoundGpus { gpus, why_not } = offered(&choice, self.simulate_gpus)?;
         if let Some(why) = why_not {
@@ -61,8 +61,8 @@ pub fn offered(choice: &GpuChoice, simulated: Option<u32>) -> Result<FoundGpus> 
     }
 }
 
-/// The GPUs of sessions in this process. The first call opens them, as in TensorFlow; later ones
-/// may use fewer. A process that was forked after that has none.
+/// The GPUs of sessions in this process. The first call opens them, as in TensorFlow; later calls
+/// may use fewer. A process that was forked after the first call has none.
 pub fn of_process(choice: &GpuChoice) -> Result<Vec<Arc<dyn Gpu>>> {
     static OPENED: Mutex<Option<(u32, Vec<Arc<dyn Gpu>>)>> = Mutex::new(None);
     if choice.most == Some(0) {
@@ -83,7 +83,7 @@ pub fn of_process(choice: &GpuChoice) -> Result<Vec<Arc<dyn Gpu>>> {
     Ok(all.into_iter().take(choice.most.unwrap_or(usize::MAX)).collect())
 }
 
-/// GPUs that run on the processor. `CUDA_VISIBLE_DEVICES` hides some, as it does real ones.
+/// GPUs that run on the processor. `CUDA_VISIBLE_DEVICES` hides some, as with real ones.
 fn simulate(choice: &GpuChoice, n: u32) -> Result<FoundGpus> {
     let all: Vec<u32> = (0..n).collect();
     let listed = match std::env::var("CUDA_VISIBLE_DEVICES") {
@@ -107,7 +107,7 @@ fn seen(list: &str, n: u32) -> Vec<u32> {
     numbers.map_while(|number| number.filter(|number| *number < n)).collect()
 }
 
-/// The one GPU to train on. An error says why there is none.
+/// The one GPU to train on, or the reason why there is none.
 pub fn for_training(simulated: bool) -> Result<Vec<Arc<dyn Gpu>>> {
     let one = GpuChoice { most: Some(1), ..GpuChoice::default() };
     let FoundGpus { gpus, why_not } = offered(&one, simulated.then_some(1))?;

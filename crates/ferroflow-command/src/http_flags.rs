@@ -18,7 +18,7 @@ pub struct HttpFlags {
 }
 
 impl HttpFlags {
-    /// Where to listen, if at all.
+    /// The address to listen on, if any, and the peers to admit.
     pub fn options(&self, trust: &Trust) -> Result<Option<HttpOptions>> {
         let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let Some(address) = self.http.clone().or_else(|| var("FERROFLOW_HTTP")) else {

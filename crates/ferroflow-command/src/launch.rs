@@ -40,15 +40,15 @@ pub struct Process {
 
 /// Time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
-/// Time to wait for the output of a process after its exit. A child that outlives it may hold the
-/// pipe open.
+/// Time to wait for the output of a process after its exit. A child that outlives the process may
+/// keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Default capacity of a pipe on Linux.
+/// The largest pipe of an unprivileged process on Linux.
 const LARGEST_PIPE: usize = 1 << 20;
 
 pub enum JobEvent {
-    /// A process closed its output.
+    /// The output of a process has ended.
     Closed,
     /// The job must end.
     Stop(StopReason),
@@ -271,9 +271,8 @@ pub fn finish(running: &mut [Running], inbox: &Receiver<JobEvent>, code: u8) -> 
     }
 }
 
-/// Waits until all output has been forwarded, however slow the reader is, unless the job is
-/// stopped. Children that outlive a process may print forever, so it reads at most one pipe's
-/// capacity.
+/// Waits until all output has been forwarded, even to a slow reader, unless the job is stopped.
+/// Children that outlive a process may print forever, so it reads at most one pipe's capacity.
 fn hear_all(ended: &[Running], inbox: &Receiver<JobEvent>) -> Option<StopReason> {
     let bytes = || ended.iter().map(|r| r.printed.bytes()).sum::<usize>();
     let first = bytes();
@@ -301,7 +300,7 @@ fn lost_output(event: JobEvent) -> Option<StopReason> {
 }
 
 /// Sends SIGTERM to the running processes, and SIGKILL after a while or at a second stop request.
-/// Returns whether output was lost.
+/// Returns the reason if output was lost.
 fn end(running: &mut [Running], inbox: &Receiver<JobEvent>) -> Option<StopReason> {
     let mut lost = None;
     let mut until = Instant::now() + GRACE;
@@ -323,7 +322,7 @@ fn end(running: &mut [Running], inbox: &Receiver<JobEvent>) -> Option<StopReason
     lost
 }
 
-/// The exit code a shell would give.
+/// The exit code that a shell would report.
 pub fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(1)

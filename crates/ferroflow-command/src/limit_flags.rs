@@ -1,4 +1,4 @@
-//! The flags for the limits of a server, its files and the durability of what it writes.
+//! The flags for the limits of a server, for its files, and for the durability of its writes.
 
 use crate::units::parse_bytes;
 use ferroflow::Result;

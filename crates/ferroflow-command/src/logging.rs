@@ -27,7 +27,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// What is logged unless the user says otherwise.
+    /// The filter, unless the user sets one.
     pub fn default_filter(self) -> &'static str {
         match self {
             LogFormat::Text => "info,audit=warn",
@@ -48,19 +48,20 @@ impl LogFormat {
     }
 }
 
-/// The task that this process is, as soon as that is known.
+/// The task of this process, as soon as it is known.
 static TASK: LoggedTask = OnceLock::new();
 
 type LoggedTask = OnceLock<Arc<TaskMetrics>>;
 
-/// Logs to standard error, as `FERROFLOW_LOG` says, and keeps the last lines for the dashboard.
+/// Logs to standard error with the filter in `FERROFLOW_LOG`, and keeps the last lines for the
+/// dashboard.
 pub fn log_to_stderr(format: LogFormat, metrics: &Arc<TaskMetrics>) {
     log_is_of(metrics);
     start(format, format.default_filter());
 }
 
-/// Logs as [`log_to_stderr`] does if the environment asks for a log. For programs whose standard
-/// error is otherwise their own.
+/// Logs as [`log_to_stderr`] does if the environment asks for a log. For programs that use standard
+/// error for other text.
 pub fn log_if_asked() -> Result<()> {
     let is_set = |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     if is_set("FERROFLOW_LOG") || is_set("FERROFLOW_LOG_FORMAT") {
@@ -70,13 +71,13 @@ pub fn log_if_asked() -> Result<()> {
     Ok(())
 }
 
-/// The log is that of this task. The first call counts.
+/// Sets the task of the log. Only the first call has an effect.
 pub fn log_is_of(metrics: &Arc<TaskMetrics>) {
     let _ = TASK.set(metrics.clone());
 }
 
-/// Starts the log, with this filter if `FERROFLOW_LOG` has none. A program that embeds this library
-/// may have a log already, which then stays.
+/// Starts the log, with the filter `default` if `FERROFLOW_LOG` has none. If the program that
+/// embeds this library has a log already, that log stays.
 pub fn start(format: LogFormat, default: &str) {
     let filter =
         EnvFilter::try_from_env("FERROFLOW_LOG").unwrap_or_else(|_| EnvFilter::new(default));
@@ -120,7 +121,7 @@ impl<'a> MakeWriter<'a> for Kept {
     }
 }
 
-/// One object per line, with the task of the process.
+/// Writes one object per line, with the task of the process.
 struct JsonLines(&'static LoggedTask);
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -150,7 +151,7 @@ where
     }
 }
 
-/// The rank of this process, before the ranks have met.
+/// The rank of this process, as long as the ranks have not met.
 fn rank() -> Option<(String, u32)> {
     let rank = std::env::var("FERROFLOW_RANK").ok()?;
     Some(("rank".into(), rank.parse().ok()?))

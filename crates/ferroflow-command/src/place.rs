@@ -83,7 +83,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// As the placement of a session, with what is known of devices.
+    /// As the placement of a session, with the known properties of devices.
     pub fn placement(self) -> Placement {
         match self {
             Policy::First => Placement::First,
@@ -225,7 +225,7 @@ fn reason(reason: &PlacementReason) -> String {
     }
 }
 
-/// The nodes in the order in which they begin, with the reason for the device of each.
+/// The nodes in the order of their starts, with the reason for the device of each.
 fn explanation(placed: &PlacedStep) -> String {
     let times: HashMap<&str, &PredictedNode> =
         placed.prediction.nodes.iter().map(|n| (n.name.as_str(), n)).collect();

@@ -322,7 +322,7 @@ fn simulate(job: &PlannedJob, n: usize, latency: f64) -> Result<Vec<Simulated>> 
     }
     let servers = (job.servers / job.n * n as f64).round() as usize;
     if servers > 0 {
-        // A simulation of ranks that are possible must not fail because of the servers.
+        // The simulation of a possible number of ranks must not fail because of the servers.
         let seconds = match n + servers <= MOST_RANKS {
             true => feasible(push_pull_seconds(n, servers, bytes, &model))?,
             false => None,

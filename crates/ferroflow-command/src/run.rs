@@ -179,10 +179,10 @@ enum Serve {
     None,
 }
 
-/// A job without hosts, for a launcher that places processes itself.
+/// A job without hosts, for a launcher that places processes by itself.
 pub struct JobShape {
     pub tasks: JobTasks,
-    /// Whether the command serves for the parameter servers, instead of the program.
+    /// Whether this command runs servers as parameter servers, instead of the program.
     pub serves_ps: bool,
     /// Variables of -x.
     pub env: Vec<(String, String)>,
@@ -191,8 +191,8 @@ pub struct JobShape {
     pub program: Vec<String>,
     /// Seconds that an elastic job waits for processes.
     pub elastic_timeout: u64,
-    /// The port of health and metrics. It is the same for all processes, which have addresses of
-    /// their own.
+    /// The port of health and metrics. It is the same for all processes, because each has an
+    /// address of its own.
     pub http: Option<u16>,
 }
 
@@ -200,7 +200,7 @@ pub struct JobShape {
 #[derive(Clone, Copy)]
 pub enum JobTasks {
     Ranks(usize),
-    /// Ranks that join and leave: how many at first, at least and at most.
+    /// Ranks that join and leave: their initial, smallest and largest number.
     Elastic {
         np: usize,
         min: usize,
@@ -215,7 +215,7 @@ pub enum JobTasks {
 }
 
 impl Args {
-    /// The job that these flags describe. Flags that only this launcher can obey are errors.
+    /// The job that these flags describe. Flags that only `ferroflow run` can obey are errors.
     pub fn shape(&self) -> Result<JobShape> {
         let absent = [
             ("-H", self.hosts.is_some()),
@@ -265,7 +265,7 @@ impl Args {
         })
     }
 
-    /// The number of parameter servers of a hybrid job; `None` if this is none.
+    /// The number of parameter servers of a hybrid job; `None` if the job is not hybrid.
     fn hybrid_ps(&self) -> Option<usize> {
         let is_hybrid = self.np.is_some() && self.ps.or(self.workers).is_some();
         is_hybrid.then(|| self.ps.unwrap_or(1))
@@ -331,7 +331,7 @@ pub fn run(args: Args) -> Result<()> {
         return exit_with(single::run(&args.program, args.client, &passed_on)?);
     }
     let with_passed_on = |mut job: Vec<Process>| {
-        // First, so that the launcher's own variables override these.
+        // Added first, so that the launcher's own variables override these.
         for (i, process) in job.iter_mut().enumerate() {
             let http = ports.as_ref().map(|ports| ports.of(i));
             process.env.splice(0..0, passed_on.iter().cloned().chain(http));
@@ -371,16 +371,16 @@ pub fn run(args: Args) -> Result<()> {
     exit_with(code?)
 }
 
-/// Larger jobs are watched only if the user wants to see them.
+/// Larger jobs are watched only at the user's request.
 const MOST_WATCHED: usize = 64;
 
-/// Watches a job of so many processes, for the page and for the report of stragglers at its end.
+/// Watches a job of `count` processes, for the page and for the report of stragglers at its end.
 fn watch(page: Option<&str>, count: usize, sources: Sources) -> Result<Option<JobBoard>> {
     let is_small = count <= MOST_WATCHED;
     (is_small || page.is_some()).then(|| JobBoard::with(page, sources)).transpose()
 }
 
-/// Runs the processes, and says at the end which of them were slow.
+/// Runs the processes, and reports slow ones at the end.
 fn launch_watched(
     mut processes: Vec<Process>,
     shell: &RemoteShell,
@@ -397,7 +397,7 @@ fn launch_watched(
     code
 }
 
-/// Lets the board read a process, at the address that the user gave or else at a free port.
+/// Gives a process the HTTP address that the board reads: the user's, or else a free port.
 fn show_to(watched: &JobBoard, process: &mut Process) {
     let is_given = |name: &str| {
         let own = process.env.iter().any(|(n, _)| n == name);
@@ -407,7 +407,7 @@ fn show_to(watched: &JobBoard, process: &mut Process) {
     process.env.splice(0..0, env);
 }
 
-/// Says which tasks were slow, in which phase and since when.
+/// Reports slow tasks, with the phase and the time since when they are slow.
 fn tell_stragglers(watched: &JobBoard) {
     watched.board.report().into_iter().for_each(tell);
 }
@@ -421,7 +421,7 @@ fn exit_with(code: u8) -> Result<()> {
 }
 
 /// The processes of an all-reduce job in rank order, host by host; then the reduce servers. Also
-/// what the launcher trusts.
+/// returns the trust of the launcher.
 fn ranks(args: &Args, n: usize) -> Result<(Vec<Process>, Trust)> {
     let hosts = hosts("-H", args.hosts.as_deref(), n)?;
     let places = places(&hosts, n);
@@ -464,12 +464,12 @@ fn ranks(args: &Args, n: usize) -> Result<(Vec<Process>, Trust)> {
 struct RankJob<'a> {
     /// The host of each rank.
     hosts: Vec<usize>,
-    /// Where rank 0 listens.
+    /// The address of rank 0.
     address: &'a str,
 }
 
 impl RankJob<'_> {
-    /// The variables that tell a process its rank, in a job with this many reduce servers.
+    /// The variables that give a process its rank, in a job with this many reduce servers.
     fn env(
         &self,
         args: &Args,

@@ -125,7 +125,7 @@ pub fn run(args: Args) -> Result<()> {
         server.serve(stop).await;
         Ok(())
     });
-    // Not dropped: that would wait for threads that may be stuck in a file.
+    // Not dropped: dropping waits for threads, which may be blocked on a file.
     network.shutdown_background();
     served
 }

@@ -161,7 +161,7 @@ pub fn run(args: Args) -> Result<()> {
     for gpu in &gpus {
         tracing::info!("{} ran {} kernels", gpu.name(), gpu.launches());
     }
-    // Not dropped: that would wait for threads that may be stuck in a file.
+    // Not dropped: dropping waits for threads, which may be blocked on a file.
     network.shutdown_background();
     served
 }
@@ -187,7 +187,7 @@ async fn observe(
     let is_open = options.is_open;
     let trust = options.trust.clone();
     let server = HttpServer::bind(options).await?;
-    // A launcher that gets the address by a file has no use for the line.
+    // A launcher that reads the address from a file does not need the line.
     if note_address(server.address()).is_none() || has_page {
         println!("http {}", server.url());
     }

@@ -1,4 +1,4 @@
-//! `ferroflow completions` and `ferroflow man`: what shells and man show of the command.
+//! `ferroflow completions` and `ferroflow man`: completions for shells, and man pages.
 
 use crate::Cli;
 use clap::CommandFactory;

@@ -31,7 +31,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-/// Seconds until the first table: two readings make a rate.
+/// The time until the first table: a rate needs two readings.
 const FIRST: Duration = Duration::from_millis(2_200);
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -53,7 +53,7 @@ pub fn run(args: Args) -> Result<()> {
                 let state = board.to_json();
                 match (args.json, is_screen) {
                     (true, _) => say!("{state}"),
-                    // Back to the first line; the rest of the screen is cleared.
+                    // Moves to the first line, and clears the rest of the screen.
                     (false, true) => {
                         say!("\x1b[H{}\x1b[J", table(&state).replace('\n', "\x1b[K\n"))
                     }
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> Result<()> {
             }
         };
         if is_screen {
-            // Another screen, so that the shell's is there again afterwards.
+            // Uses the alternate screen, so that the shell's screen returns at the end.
             say!("\x1b[?1049h\x1b[?25l");
         }
         tokio::select! {
@@ -134,7 +134,7 @@ fn table(state: &Value) -> String {
     out.trim_end().to_string()
 }
 
-/// Text of a task without control characters, which a terminal would obey.
+/// A task's text without control characters, which a terminal would interpret.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(120).collect()
 }

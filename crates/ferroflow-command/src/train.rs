@@ -213,14 +213,14 @@ impl Args {
         self.learning_rate.unwrap_or(self.model.learning_rate())
     }
 
-    /// Frequent enough that a lost server costs little work.
+    /// The default is frequent enough that a lost server costs little work.
     fn save_steps(&self) -> i64 {
         self.save_steps.unwrap_or((self.steps() / 10).max(50)).max(1)
     }
 
     fn out(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| {
-            // Another data set means another model.
+            // Another data set needs another model.
             let data = self.data.as_ref().and_then(|d| d.file_name());
             let synthetic = self.synthetic.then(|| "-synthetic".to_string());
             let data = data.map(|d| format!("-{}", d.to_string_lossy())).or(synthetic);

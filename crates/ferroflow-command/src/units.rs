@@ -2,7 +2,7 @@
 
 use ferroflow::{Code, Error, Result};
 
-/// A number, such as `553.36` or `5.5e8`, and the unit behind it.
+/// A number, such as `553.36` or `5.5e8`, and its unit.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
@@ -13,7 +13,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim())).filter(|(n, _): &(f64, _)| *n >= 0.0)
 }
 
-/// `K`, `M`, `G`, `T` are powers of ten, `Ki` and so on of two.
+/// `K`, `M`, `G`, `T` are powers of ten; `Ki` and so on are powers of two.
 fn scale(prefix: &str) -> Option<f64> {
     Some(match prefix {
         "" => 1.0,
@@ -49,7 +49,7 @@ pub fn parse_bytes(text: &str) -> Result<usize> {
     bytes(text).map(|n| n as usize)
 }
 
-/// A number of things: `138.34M`, `138340000`, `7B` (billions).
+/// A count: `138.34M`, `138340000`, `7B` (billions).
 pub fn count(text: &str) -> Result<f64> {
     let parsed = split(text).and_then(|(n, unit)| {
         Some(n * if unit == "B" { 1e9 } else { scale(unit).filter(|_| !unit.ends_with('i'))? })

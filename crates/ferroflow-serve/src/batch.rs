@@ -1,8 +1,8 @@
 //! Joins requests of the same kind to one step.
 //!
-//! The first request of a kind opens a batch and starts its task. The task waits for the timeout or
-//! for a full batch, and then for one of the permits that limit the batches that run. Until then
-//! requests join the batch.
+//! The first request of a kind opens a batch and starts its task. The task waits until the batch is
+//! full or the timeout has passed, then for one of the permits that limit the running batches.
+//! Until then requests join the batch.
 
 use crate::config::BatchingOptions;
 use crate::metrics::ModelMetrics;
@@ -19,12 +19,12 @@ pub(crate) struct Batcher {
     options: BatchingOptions,
     steps: Arc<Steps>,
     metrics: ModelMetrics,
-    /// Limits the batches that run.
+    /// Limits the number of running batches.
     room: Semaphore,
     forming: Mutex<Forming>,
 }
 
-/// Batches that do not run yet.
+/// Batches that are not running yet.
 #[derive(Default)]
 struct Forming {
     /// The batch that requests of a kind join.
@@ -38,7 +38,7 @@ struct Forming {
 struct BatchKey {
     feeds: Vec<String>,
     fetches: Vec<String>,
-    /// Dtypes and dimensions but the first; only their number where they are padded.
+    /// Dtypes and all dimensions but the first; only their number where they are padded.
     shapes: Vec<(DType, Vec<usize>)>,
 }
 
@@ -61,7 +61,7 @@ impl Batcher {
         Arc::new(Batcher { options, steps, metrics, room, forming: Mutex::default() })
     }
 
-    /// Runs a step with these feeds, perhaps together with others.
+    /// Runs a step with these feeds, possibly together with other requests.
     pub async fn run(
         self: &Arc<Self>,
         feeds: Vec<(String, Tensor)>,
@@ -159,7 +159,7 @@ impl Batcher {
         }
         let _place = self.room.acquire().await;
         let mut requests = self.close(&key, id);
-        // A client that has gone away needs no answer.
+        // A client that disconnected needs no answer.
         requests.retain(|request| !request.answer.is_closed());
         if requests.is_empty() {
             return;
@@ -179,7 +179,7 @@ impl Batcher {
         }
     }
 
-    /// Takes the requests of a batch. Others can no longer join it.
+    /// Takes the requests of a batch. No other request can join it after that.
     fn close(&self, key: &BatchKey, id: u64) -> Vec<WaitingRequest> {
         let mut forming = self.forming.lock();
         if forming.open.get(key) == Some(&id) {
@@ -265,7 +265,7 @@ fn answer_each(
     mut result: impl FnMut(usize) -> Result<Vec<Tensor>>,
 ) {
     for request in requests {
-        // An error means that the client has gone away.
+        // An error means that the client has disconnected.
         let _ = request.answer.send(result(request.rows));
     }
 }

@@ -1,4 +1,4 @@
-//! Which models are served, which of their versions, and how requests are batched.
+//! The models to serve, their versions, and the batching of requests.
 
 use crate::wire;
 use ferroflow_core::{Result, ensure, err};
@@ -49,7 +49,7 @@ impl ModelSource {
     }
 }
 
-/// Refuses models that cannot be told apart or found.
+/// Refuses models with missing or duplicate names, and models without a path.
 pub(crate) fn check(models: &[ModelSource]) -> Result<()> {
     let mut names = BTreeSet::new();
     for model in models {
@@ -80,9 +80,9 @@ pub struct BatchingOptions {
     /// How long the first request of a batch waits for others. Requests wait longer while all
     /// threads are busy.
     pub timeout: Duration,
-    /// Batches that wait, for each model. A request that would start one more is refused.
+    /// The most waiting batches for each model. A request that would start one more is refused.
     pub max_enqueued_batches: usize,
-    /// Batches that run at a time, for each model.
+    /// The most running batches for each model.
     pub threads: usize,
     /// A batch is padded to the next of these sizes. Sorted; empty for any size.
     pub allowed_batch_sizes: Vec<usize>,

@@ -1,5 +1,5 @@
 //! Parsers of bytes from clients of a model server, for the fuzz targets. An input may be an error.
-//! It must not panic or take memory that it does not hold itself.
+//! It must not cause a panic, nor take much more memory than it holds bytes.
 
 use crate::{rest, wire};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ pub fn serving_messages(data: &[u8]) {
     let body = Bytes::copy_from_slice(data);
     match kind % 10 {
         0 => {
-            // In two pieces, so that values lie across their border.
+            // In two pieces, so that values cross their border.
             let middle = body.len() / 2;
             let halves = [body.slice(..middle), body.slice(middle..)];
             drop(wire::PredictRequest::decode(MessageReader::new(halves)));

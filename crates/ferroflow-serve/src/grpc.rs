@@ -117,7 +117,7 @@ impl GrpcService {
     async fn reload(&self, body: Bytes) -> Result<Bytes> {
         let models = self.models.clone();
         let sources = decoded(body, wire::models_of_reload).await?;
-        // A client that goes away must not leave half of a configuration.
+        // A client that disconnects must not leave half of a configuration.
         let setting = tokio::spawn(async move { models.set(sources).await });
         setting.await.map_err(|e| err!(Internal, "the configuration was not changed: {e}"))??;
         Ok(wire::reload_answer())
@@ -139,7 +139,7 @@ impl GrpcService {
     }
 }
 
-/// Decodes a message, a long one on a thread that serves no other connections.
+/// Decodes a message. Long ones are decoded on a thread that serves no other connections.
 async fn decoded<T: Send + 'static>(
     body: Bytes,
     decode: impl FnOnce(Bytes) -> Result<T> + Send + 'static,
@@ -152,10 +152,10 @@ pub(crate) fn are_short(tensors: &[(String, Tensor)]) -> bool {
     may_decode_inline(tensors.iter().map(|(_, t)| t.elements().saturating_mul(ELEMENT)).sum())
 }
 
-/// About the bytes of an element in an answer.
+/// The approximate bytes of an element in an answer.
 const ELEMENT: usize = 8;
 
-/// The version of a request. Counts a request for which there is none.
+/// The version for a request. If there is none, counts the request as failed.
 pub(crate) fn found(
     models: &Models,
     spec: &ModelSpec,

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server on the connections of a listener, with limits for what clients may use.
+//! An HTTP/1.1 server on the connections of a listener, with limits on what clients may use.
 
 use bytes::{Bytes, BytesMut};
 use ferroflow_cluster::rpc::{Activity, BoxIo, Caller, IncomingConnections, OpenConnections};
@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 
 /// The headers of a request must arrive within this time.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// A body of which nothing arrives for this long is given up.
+/// The longest pause within a body. After that, the request fails.
 const STALLED: Duration = Duration::from_secs(60);
-/// How long requests can go on after shutdown.
+/// The time that running requests get after shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A complete request.
@@ -36,7 +36,7 @@ pub(crate) struct HttpAnswer {
     pub status: StatusCode,
     pub content_type: &'static str,
     pub body: Bytes,
-    /// The page may not load or run anything but its own files.
+    /// Whether the browser must restrict the page to its own files.
     pub is_page: bool,
 }
 
@@ -55,9 +55,8 @@ pub(crate) trait HttpService: Send + Sync + 'static {
 /// What a server allows.
 pub(crate) struct HttpRules {
     pub limits: Limits,
-    /// Whether requests must be for a name of this host. Where a user of this host is let in
-    /// without credentials, so is the browser of that user, and with it every site that is open in
-    /// it.
+    /// Whether requests must name this host. If a user of this host is admitted without
+    /// credentials, so is the user's browser, and with it every site that is open in it.
     pub checks_host: bool,
     names: Vec<String>,
 }
@@ -68,7 +67,7 @@ impl HttpRules {
     }
 }
 
-/// Serves until `shutdown` is ready, then lets running requests end.
+/// Serves until `shutdown` completes, then lets running requests end.
 pub(crate) async fn serve<S: HttpService>(
     mut incoming: impl IncomingConnections,
     service: Arc<S>,
@@ -166,7 +165,7 @@ async fn respond<S: HttpService>(
     }
     let answer = match receive(body, rules.limits, memory, address).await {
         Err(e) => HttpAnswer::json(status_of(e.code()), error_json(e.message())),
-        // The memory counts until the answer is made.
+        // The reservation lasts until the answer is made.
         Ok((body, _held)) => {
             let _running = activity.request();
             let path = head.uri.path().to_string();
@@ -185,7 +184,7 @@ async fn respond<S: HttpService>(
     response
 }
 
-/// The page runs its own script and style and talks to its own server; nothing else.
+/// Restricts the page to its own script and style and to its own server.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";

@@ -1,4 +1,4 @@
-//! Answers requests: predict, classify, regress, and several of them at once.
+//! Answers requests: predict, classify, regress, and several of them in one request.
 
 use crate::model::ModelVersion;
 use crate::wire::{InferenceAnswer, ModelSpec};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The labels of one example with their scores.
 pub(crate) type Classes = Vec<(String, f32)>;
 
-/// What a signature does with examples.
+/// The task of a signature on examples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Method {
     Classify,
@@ -41,7 +41,7 @@ const CLASSES: &str = "classes";
 const SCORES: &str = "scores";
 const OUTPUTS: &str = "outputs";
 
-/// The name of the signature that a request asks for.
+/// The name of the requested signature.
 pub(crate) fn signature_name(asked: &str) -> &str {
     if asked.is_empty() { DEFAULT_SIGNATURE } else { asked }
 }
@@ -89,7 +89,7 @@ pub(crate) async fn predict(
         };
         feeds.push((info.name.clone(), default.clone()));
     }
-    // In the order of the names, so that equal requests are compiled once and batched.
+    // Sorted by name, so that equal requests are compiled once and share batches.
     feeds.sort_by(|a, b| a.0.cmp(&b.0));
     let mut outputs: Vec<(String, String)> = Vec::new();
     for name in wanted {

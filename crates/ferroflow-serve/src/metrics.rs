@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The name of models that do not exist: a client must not be able to add labels.
+/// The name for models that do not exist: clients must not be able to add labels.
 const UNKNOWN: &str = "unknown";
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -139,21 +139,21 @@ impl ModelMetrics {
         ModelLabel { model: self.model.clone() }
     }
 
-    /// A request begins.
+    /// Counts the start of a request.
     pub fn begin(&self, method: &'static str) -> RunningRequest<'_> {
         let gauge = self.all.running.get_or_create(&self.label()).clone();
         gauge.inc();
         RunningRequest { of: self, method, gauge, since: Instant::now(), code: Code::Cancelled }
     }
 
-    /// A batch runs.
+    /// Counts a batch that starts to run.
     pub fn batched(&self, rows: usize, waits: impl Iterator<Item = Duration>) {
         self.all.batch_rows.get_or_create(&self.label()).observe(rows as f64);
         let queue = self.all.queue_seconds.get_or_create(&self.label());
         waits.for_each(|wait| queue.observe(wait.as_secs_f64()));
     }
 
-    /// A version was loaded, or could not be.
+    /// Counts a version that was loaded, or could not be.
     pub fn loaded(&self, is_loaded: bool, took: Duration) {
         let outcome = if is_loaded { "ok" } else { "failed" };
         let labels = LoadLabels { model: self.model.clone(), outcome };
@@ -161,7 +161,7 @@ impl ModelMetrics {
         self.all.load_seconds.get_or_create(&self.label()).observe(took.as_secs_f64());
     }
 
-    /// A version begins or ends to serve.
+    /// Records whether a version serves.
     pub fn serves(&self, version: i64, is_available: bool) {
         let labels = VersionLabels { model: self.model.clone(), version };
         if is_available {

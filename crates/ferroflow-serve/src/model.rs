@@ -17,7 +17,7 @@ pub(crate) struct ModelVersion {
     pub name: String,
     pub number: i64,
     pub metrics: ModelMetrics,
-    /// The signatures as the file has them.
+    /// The signatures as they are in the file.
     pub definitions: SignatureDefs,
     signatures: BTreeMap<String, Signature>,
     steps: Arc<Steps>,
@@ -27,7 +27,7 @@ pub(crate) struct ModelVersion {
 /// Runs steps of a version's session.
 pub(crate) struct Steps {
     session: Arc<TaskSession>,
-    /// The steps that run.
+    /// The steps under way.
     running: Arc<Quota>,
     name: String,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Steps {
 pub(crate) struct LoadingVersion(Arc<OnceLock<Arc<TaskSession>>>);
 
 impl LoadingVersion {
-    /// Cancels what the loading runs.
+    /// Cancels the steps of the loading.
     pub fn give_up(&self) {
         if let Some(session) = self.0.get() {
             session.close(Box::new(|| {}));
@@ -45,7 +45,7 @@ impl LoadingVersion {
     }
 }
 
-/// How versions are loaded.
+/// Options for loading versions.
 #[derive(Clone, Default)]
 pub(crate) struct LoadOptions {
     pub gpus: Vec<Arc<dyn Gpu>>,
@@ -53,8 +53,8 @@ pub(crate) struct LoadOptions {
 }
 
 impl ModelVersion {
-    /// Loads the SavedModel of a folder. This takes a while; it must not run on a network thread.
-    /// `loading` can end it.
+    /// Loads the SavedModel of a folder. This takes a while and must not run on a network thread.
+    /// `loading` can cancel it.
     pub fn load(
         name: &str,
         number: i64,
@@ -97,7 +97,7 @@ impl ModelVersion {
         self.signatures.get(name)
     }
 
-    /// The name that clients see in the log.
+    /// The name of the version in logs and errors.
     pub fn label(&self) -> String {
         format!("{}:{}", self.name, self.number)
     }
@@ -131,7 +131,7 @@ impl Steps {
         if self.session.is_quick_to_start(&request) {
             self.session.run(request, cancel, done);
         } else {
-            // The first step of its kind is compiled.
+            // The first step of its kind is compiled, which takes a while.
             let session = self.session.clone();
             tokio::task::spawn_blocking(move || session.run(request, cancel, done))
                 .await
@@ -145,7 +145,7 @@ impl Steps {
 
 impl Drop for Steps {
     fn drop(&mut self) {
-        // The version has no request any more: release its variables.
+        // The version has no more requests: releases its variables.
         self.session.close(Box::new(|| {}));
     }
 }

@@ -1,7 +1,8 @@
-//! The models of a server and their versions: which exist, which serve, and how they are replaced.
+//! The models of a server: the versions that exist and that serve, and how new ones replace old
+//! ones.
 //!
-//! A new version is loaded beside the old one and published when it can serve. Requests hold the
-//! version that they use. So the old one answers its requests and ends with the last of them.
+//! A new version is loaded beside the old one, and published when it can serve. Requests hold the
+//! version that they use, so the old version answers its requests and ends with the last of them.
 
 use crate::config::{self, BatchingOptions, ModelSource};
 use crate::metrics::{ModelMetrics, ServeMetrics};
@@ -25,13 +26,13 @@ pub struct ModelsOptions {
     pub batching: Option<BatchingOptions>,
     /// The GPUs that models may use.
     pub gpus: Vec<Arc<dyn Gpu>>,
-    /// How often the folders of the models are looked at; zero for only once.
+    /// The interval between checks of the models' folders; zero checks only once.
     pub poll: Duration,
     /// Lets labels name versions that do not serve.
     pub allow_labels_of_unavailable: bool,
     /// Runs the warm-up requests of a version before it serves.
     pub warm_up: bool,
-    /// A version that is not loaded after this is given up. Other models do not wait for it.
+    /// The time after which loading a version counts as failed. Other models do not wait for it.
     pub load_timeout: Duration,
 }
 
@@ -93,7 +94,7 @@ pub struct Models {
     load: LoadOptions,
     entries: RwLock<Arc<BTreeMap<String, Arc<ModelEntry>>>>,
     pub(crate) metrics: Arc<ServeMetrics>,
-    /// Held while the models are replaced by others.
+    /// Locked while the set of models is replaced.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -101,7 +102,7 @@ struct ModelEntry {
     name: String,
     metrics: ModelMetrics,
     state: Mutex<EntryState>,
-    /// Held while its versions are loaded and unloaded.
+    /// Locked while versions are loaded and unloaded.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -109,7 +110,7 @@ struct EntryState {
     source: ModelSource,
     labels: BTreeMap<String, i64>,
     versions: BTreeMap<i64, VersionSlot>,
-    /// The last problem of its folder, which is logged once.
+    /// The last problem of its folder, which is logged only once.
     problem: String,
 }
 
@@ -118,9 +119,9 @@ struct VersionSlot {
     state: VersionState,
     error: Option<Error>,
     serving: Option<Arc<ModelVersion>>,
-    /// A version that may still answer requests.
+    /// A former version that may still answer requests.
     leaving: Weak<ModelVersion>,
-    /// When its files had last changed when it was loaded.
+    /// The last change of its files when it was loaded.
     changed: Option<SystemTime>,
 }
 
@@ -160,7 +161,7 @@ impl Models {
             tracing::info!("model {name:?} is no longer served");
             entry.unload(|_| true);
         }
-        // At the same time: a model that takes long, or is hostile, does not hold up the others.
+        // Concurrently, so that a slow or hostile model does not delay the others.
         join_all(now.values().map(|entry| entry.update(&self.load, &self.options))).await;
         let mut problem = None;
         for entry in now.values() {
@@ -175,8 +176,8 @@ impl Models {
         problem.map_or(Ok(()), Err)
     }
 
-    /// Looks for new versions until the future is dropped. Models whose versions are being loaded
-    /// are left alone.
+    /// Checks for new versions until the future is dropped. Skips models whose versions are being
+    /// loaded.
     pub async fn watch(self: &Arc<Self>) {
         if self.options.poll.is_zero() {
             return std::future::pending().await;
@@ -193,7 +194,7 @@ impl Models {
         }
     }
 
-    /// Loads versions that have appeared and unloads those that are not wanted any more.
+    /// Loads versions that have appeared, and unloads those that are not wanted.
     pub async fn update(&self) {
         let entries = self.entries();
         join_all(entries.values().map(|entry| self.update_one(entry))).await;
@@ -201,12 +202,12 @@ impl Models {
 
     async fn update_one(&self, entry: &ModelEntry) {
         entry.update(&self.load, &self.options).await;
-        // Labels of versions that serve only now.
+        // Sets labels of versions that have just begun to serve.
         let _ = entry.set_labels(self.options.allow_labels_of_unavailable);
     }
 
-    /// Reads a configuration file again and again until the future is dropped, and serves the
-    /// models that it names. A file that cannot be read or served changes nothing that serves.
+    /// Reads a configuration file periodically until the future is dropped, and serves the models
+    /// that it names. A file that cannot be read or served changes no model that serves.
     pub async fn follow(&self, file: &Path, every: Duration) {
         let mut last = ModelSource::read_config(file).ok();
         loop {
@@ -216,7 +217,7 @@ impl Models {
             match read.unwrap_or_else(|e| Err(err!(Internal, "{e}"))) {
                 Ok(now) if last.as_ref() != Some(&now) => {
                     last = Some(now.clone());
-                    // It is logged which models do not serve.
+                    // `set` logs which models do not serve.
                     let _ = self.set(now).await;
                 }
                 Ok(_) => {}
@@ -329,7 +330,7 @@ impl ModelEntry {
         })
     }
 
-    /// Takes the labels of the configuration over.
+    /// Applies the labels of the configuration.
     fn set_labels(&self, of_unavailable: bool) -> Result<()> {
         let mut state = self.state.lock();
         let EntryState { source, labels, versions, .. } = &mut *state;
@@ -337,12 +338,12 @@ impl ModelEntry {
         let mut now = BTreeMap::new();
         for (label, &number) in &source.labels {
             let serves = versions.get(&number).is_some_and(|slot| slot.serving.is_some());
-            // A label that is already in use stays with a version that ends.
+            // A label in use stays with its version, even while that version ends.
             if serves || of_unavailable || labels.get(label) == Some(&number) {
                 now.insert(label.clone(), number);
                 continue;
             }
-            // It keeps its old version until the new one serves.
+            // The label keeps its old version until the new one serves.
             if let Some(&old) = labels.get(label) {
                 now.insert(label.clone(), old);
             }
@@ -370,7 +371,7 @@ impl ModelEntry {
         wanted.map(status).collect()
     }
 
-    /// Brings the loaded versions in line with the folder.
+    /// Loads and unloads versions to match the folder.
     async fn update(&self, load: &LoadOptions, options: &ModelsOptions) {
         let _changing = self.changing.lock().await;
         let source = self.state.lock().source.clone();
@@ -417,7 +418,7 @@ impl ModelEntry {
         }
     }
 
-    /// Whether a version needs no loading: it serves, or its files could not be loaded as they are.
+    /// Whether a version needs no loading: it serves, or its unchanged files could not be loaded.
     fn is_loaded(&self, number: i64, folder: &Path, changed: Option<SystemTime>) -> bool {
         self.state.lock().versions.get(&number).is_some_and(|slot| {
             let has_failed = slot.error.is_some() && slot.changed == changed;
@@ -434,7 +435,7 @@ impl ModelEntry {
         options: &ModelsOptions,
     ) {
         {
-            // In one go: the version must not be missing in between.
+            // Under one lock, so that the version is never missing.
             let mut state = self.state.lock();
             let serving = state.versions.remove(&number).and_then(|slot| slot.serving);
             let slot = VersionSlot {
@@ -517,7 +518,8 @@ async fn in_time<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> R
     })
 }
 
-/// Runs work that reads files. The runtime's own threads may not: they serve the network.
+/// Runs work that reads files on a thread of its own. The runtime's threads must not: they serve
+/// the network.
 pub(crate) async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {

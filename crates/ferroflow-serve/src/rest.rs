@@ -40,7 +40,7 @@ impl HttpService for RestService {
 }
 
 impl RestService {
-    /// Pages that are no part of TensorFlow Serving's interface, except for the metrics.
+    /// Pages in addition to TensorFlow Serving's interface, and the metrics.
     fn page(&self, path: &str) -> Option<HttpAnswer> {
         Some(match path {
             "/metrics" | "/monitoring/prometheus/metrics" => HttpAnswer {
@@ -125,7 +125,8 @@ impl RestService {
     }
 }
 
-/// Reads the body of a request, a large one on a thread that serves no other connections.
+/// Parses the body of a request. Large ones are parsed on a thread that serves no other
+/// connections.
 async fn reading<T: Send + 'static>(
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T> + Send + 'static,

@@ -1,10 +1,10 @@
-//! Joins the rows of tensors, pads them and splits them: the first dimension is that of the batch.
+//! Joins the rows of tensors, pads them and splits them. The first dimension is the batch's.
 
 use bytes::{Bytes, BytesMut};
 use ferroflow_core::{Result, Shape, Tensor, bail, ensure};
 
-/// The rows of one below the other. All have the same dtype, and the same shape but for the first
-/// dimension.
+/// Concatenates the rows of all tensors. They have the same dtype, and the same shape except for
+/// the first dimension.
 pub(crate) fn join(tensors: &[&Tensor]) -> Result<Tensor> {
     let [first, ..] = tensors else { bail!(Internal, "no tensors to join") };
     let rows = tensors.iter().map(|t| t.shape().dims()[0]).sum();
@@ -51,7 +51,7 @@ pub(crate) fn count<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>
     Ok(rows)
 }
 
-/// Pads `tensor` at the ends of all dimensions but the first, with its first element.
+/// Pads `tensor` at the end of all dimensions but the first, with its first element.
 pub(crate) fn pad(tensor: &Tensor, to: &[usize]) -> Result<Tensor> {
     let from = tensor.shape().dims();
     if from == to {

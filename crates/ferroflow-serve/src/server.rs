@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Where a server listens and what it serves.
+/// The addresses and models of a server.
 #[derive(Clone)]
 pub struct ModelServerOptions {
     /// The address for gRPC.
@@ -22,9 +22,9 @@ pub struct ModelServerOptions {
     pub rest: Option<SocketAddr>,
     /// The models.
     pub models: Vec<ModelSource>,
-    /// How they are loaded.
+    /// How to load them.
     pub loading: ModelsOptions,
-    /// The peers that are let in, and the credentials of the server.
+    /// The peers to admit, and the credentials of the server.
     pub trust: Trust,
 }
 
@@ -37,7 +37,7 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Binds the addresses and loads the models. Fails if one cannot be loaded.
+    /// Binds the addresses and loads the models. Fails if a model cannot be loaded.
     pub async fn bind(options: ModelServerOptions) -> Result<ModelServer> {
         let ModelServerOptions { grpc, rest, models: sources, loading, trust } = options;
         let grpc = TrustedListener::bind(grpc, &trust).await?;
@@ -51,12 +51,12 @@ impl ModelServer {
         Ok(ModelServer { grpc, rest, models, checks_host })
     }
 
-    /// Where gRPC clients connect.
+    /// The address for gRPC clients.
     pub fn grpc_address(&self) -> SocketAddr {
         self.grpc.address()
     }
 
-    /// Where HTTP clients connect.
+    /// The address for HTTP clients.
     pub fn rest_address(&self) -> Option<SocketAddr> {
         self.rest.as_ref().map(TrustedListener::address)
     }
@@ -66,7 +66,7 @@ impl ModelServer {
         &self.models
     }
 
-    /// Serves until `shutdown` is ready. Then it accepts no more connections and lets running
+    /// Serves until `shutdown` completes. Then it accepts no more connections and lets running
     /// requests end.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let ModelServer { grpc, rest, models, checks_host } = self;

@@ -27,7 +27,7 @@ pub(crate) fn versions(path: &Path) -> Result<BTreeMap<i64, PathBuf>> {
 }
 
 impl VersionPolicy {
-    /// The versions to serve among those that exist.
+    /// The versions to serve among the existing ones.
     pub(crate) fn pick(&self, mut there: BTreeMap<i64, PathBuf>) -> BTreeMap<i64, PathBuf> {
         match self {
             VersionPolicy::All => there,
@@ -45,8 +45,8 @@ impl VersionPolicy {
     }
 }
 
-/// When the files of a version last changed. A version that could not be loaded is tried again when
-/// they have: it may have been copied in the meantime.
+/// The last change of a version's files. A version that could not be loaded is tried again after a
+/// change: it may have been copied in the meantime.
 pub(crate) fn last_change(folder: &Path) -> Option<SystemTime> {
     let files = ["", SAVED_MODEL, "variables", "variables/variables.index", "assets"];
     let time = |name: &str| files::metadata(&folder.join(name)).ok()?.modified().ok();

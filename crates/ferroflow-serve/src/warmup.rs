@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The file of the requests, in the folder of a version.
 const FILE: &str = "assets.extra/tf_serving_warmup_requests";
-/// The requests of a file that are run.
+/// The most requests of a file to run.
 const MOST_REQUESTS: usize = 1000;
 
 /// Runs the requests of a version's warm-up file, if it has one. Returns their number.

@@ -41,14 +41,14 @@ pub(crate) struct ModelSpec {
     pub signature: String,
 }
 
-/// How a request picks a version. Without one it gets the latest.
+/// How a request picks a version. The default is the latest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum VersionChoice {
     Number(i64),
     Label(String),
 }
 
-/// The signatures of a model as its file has them.
+/// The signatures of a model as they are in its file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SignatureDefs(BTreeMap<String, SignatureDef>);
 
@@ -62,7 +62,7 @@ fn spec_from_proto(spec: Option<pb::ModelSpec>) -> Result<ModelSpec> {
     Ok(ModelSpec { name: spec.name, version, signature: spec.signature_name })
 }
 
-/// The model of an answer: always with the number of the version.
+/// The model of an answer, which always has the number of the version.
 fn spec_to_proto(name: &str, version: i64, signature: &str) -> pb::ModelSpec {
     pb::ModelSpec {
         name: name.into(),

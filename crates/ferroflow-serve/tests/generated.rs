@@ -1,5 +1,5 @@
-//! The files in `src/wire/generated` are what `proto/*.proto` compiles to.
-//! `UPDATE_PROTO=1 cargo test -p ferroflow-serve` writes them anew.
+//! The files in `src/wire/generated` are the compiled `proto/*.proto`. `UPDATE_PROTO=1 cargo test
+//! -p ferroflow-serve` writes them again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

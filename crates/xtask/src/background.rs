@@ -1,4 +1,4 @@
-//! Commands that run beside the steps of the check: downloads, while the processor compiles.
+//! Commands that run beside the steps of the check, such as downloads during compilation.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::paths;
 use crate::steps::{self, Failure, Result};
 
-/// A command under way, its output going to a file.
+/// A command under way. Its output goes to a file.
 pub struct Background {
     name: &'static str,
     child: Option<Child>,
@@ -15,7 +15,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts `command` and says so.
+    /// Starts `command` and prints that.
     pub fn start(name: &'static str, mut command: Command) -> Result<Background> {
         let log = paths::target().join("check").join(format!("{name}.log"));
         let cannot = |e: std::io::Error| Failure(format!("cannot start {name}: {e}"));
@@ -28,7 +28,7 @@ impl Background {
         Ok(Background { name, child, log })
     }
 
-    /// Waits for its end; a failure has the end of its output.
+    /// Waits for its end. The error of a failure contains the end of its output.
     pub fn wait(&mut self) -> Result {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let status = child.wait().map_err(|e| Failure(format!("{}: {e}", self.name)))?;
@@ -43,7 +43,7 @@ impl Background {
     }
 }
 
-/// A check that failed does not wait for it.
+/// A check that has failed does not wait for it.
 impl Drop for Background {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {

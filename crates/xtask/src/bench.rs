@@ -80,8 +80,8 @@ pub fn run_rust(_: &RustArgs) -> Result {
     Ok(())
 }
 
-/// In one command: Cargo unites the features of what it builds together, and another union would
-/// compile the op library again.
+/// One command builds all: Cargo unites the features of packages that it builds together, and
+/// another union would compile the op library again.
 fn build_own_benches() -> Result {
     let packages = ["ferroflow-runtime", "ferroflow-cluster", "ferroflow"];
     let examples = ["bench_executor", "bench_floor", "bench_grpc", "bench_edge"];

@@ -9,9 +9,9 @@ use crate::steps::{self, Failure, Result};
 /// How the command is built.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Profile {
-    /// As `cargo test` builds it, so that little is left to compile after the tests.
+    /// As `cargo test` builds it, so that little remains to compile after the tests.
     Dev,
-    /// As the check builds its tests, so that little is left to compile after them.
+    /// As the check builds its tests, so that little remains to compile after them.
     Checked,
     /// As users build it.
     Release,
@@ -29,8 +29,8 @@ impl Profile {
     }
 }
 
-/// Selects packages and targets so that dependencies have the features that they have in tests:
-/// those of the workspace, and of what its tests need.
+/// Selects packages and targets so that dependencies have the same features as in tests: those that
+/// the workspace and its tests need.
 pub const AS_TESTS: [&str; 3] = ["--workspace", "--test", "cli"];
 
 /// Where [`build`] leaves the command.

@@ -1,8 +1,8 @@
 //! `cargo xtask book`: the book in `docs/`, built by mdBook.
 //!
-//! mdBook is compiled for this alone (`docs/builder`), without optimization: that is the quickest
-//! way to a book on a machine without mdBook. The rules `doc-links` and `doc-paths` of tidy check
-//! what its pages refer to.
+//! This compiles mdBook (`docs/builder`) without optimization, which is the quickest way to a book
+//! on a machine without mdBook. The rules `doc-links` and `doc-paths` of tidy check the references
+//! of its pages.
 
 use std::fs;
 

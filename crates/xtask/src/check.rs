@@ -92,8 +92,8 @@ impl Step {
         }
     }
 
-    /// Runs it. In a whole check clippy compiles what later steps use; a step alone uses what
-    /// `cargo test` and `cargo clippy` have compiled.
+    /// Runs it. In a whole check, clippy compiles for later steps too. A step alone uses the
+    /// results of `cargo test` and `cargo clippy`.
     fn run(self, args: &Args) -> Result {
         let is_whole = args.only.is_empty();
         let profile =
@@ -110,7 +110,7 @@ impl Step {
             Step::Deny => deny::run(&deny::Args {}),
             Step::Clippy if is_whole => {
                 // `--all-targets` would compile each example twice: as a program, which tests
-                // start, and as a test that is empty.
+                // start, and as an empty test.
                 run(steps::cargo(&["test", "--workspace", "--no-run", "--quiet"]))?;
                 let benches = ["test", "--workspace", "--bench", "*", "--no-run", "--quiet"];
                 run(steps::cargo(&benches))
@@ -138,7 +138,8 @@ pub fn run(args: &Args) -> Result {
     let mut installs = Vec::new();
     if args.install {
         installs.extend(programs::install()?);
-        // If npm is among the programs, it comes too late: the next check tests the dashboard.
+        // If npm is among the programs, it is installed too late for this check: the next one tests
+        // the dashboard.
         installs.extend(dashboard::install()?);
     }
     let mut venv = None;

@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: programs of an unmodified TensorFlow client against our servers.
 //!
-//! `conformance/run.py` starts servers and programs; this module gives it an interpreter and the
+//! `conformance/run.py` starts servers and programs. This module gives it an interpreter and the
 //! command of a server.
 
 use std::num::NonZero;
@@ -157,7 +157,7 @@ fn on_gpus(profile: Profile) -> Result {
 fn interop(profile: Profile) -> Result {
     let dir = paths::target().join("interop");
     let _ = std::fs::remove_dir_all(&dir);
-    // With the features of the workspace, as the tests are built: nearly everything is compiled.
+    // With the features of the workspace, as in tests, so that nearly everything is compiled.
     let mut build = steps::cargo(&["build", "--quiet", "--workspace", "--example", "tf_interop"]);
     if profile == Profile::Checked {
         linted::with_clippy(&mut build)?;
@@ -168,7 +168,7 @@ fn interop(profile: Profile) -> Result {
     steps::run(Command::new(venv::python()?).arg("conformance/interop.py").arg(&dir))
 }
 
-/// Runs the programs; after a failure the message names their logs.
+/// Runs the programs. The error after a failure names their logs.
 fn judged(client: Client, mut options: Vec<String>, has_gpus: bool) -> Result {
     let logs = paths::target().join("conformance");
     options.extend(["--keep-logs".into(), logs.display().to_string()]);
@@ -180,7 +180,7 @@ fn judged(client: Client, mut options: Vec<String>, has_gpus: bool) -> Result {
     })
 }
 
-/// `has_gpus` tells the programs that float ops run on GPUs.
+/// Runs the driver. `has_gpus` tells the programs to expect float ops on GPUs.
 fn driver(client: Client, options: &[String], has_gpus: bool) -> Result {
     let mut command = Command::new(client.python()?);
     command.arg("conformance/run.py").args(options);

@@ -1,5 +1,5 @@
-//! `cargo xtask dashboard`: the tests of the dashboard in a browser and of the metrics with
-//! Prometheus' own parser, with what they need.
+//! `cargo xtask dashboard`: the tests of the dashboard in a browser, and of the metrics with
+//! Prometheus' own parser. Installs the programs that they need.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ pub struct Args {
     screenshots: Option<PathBuf>,
 }
 
-/// What the browser is driven with, and what reads the metrics.
+/// The packages that drive the browser and parse the metrics.
 const PLAYWRIGHT: &str = "playwright-core@1.65.1";
 const PROMETHEUS: &str = "prometheus_client==0.26.0";
 
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result {
     steps::run(&mut test)
 }
 
-/// Starts to download what the tests need besides Chromium; `None` if it is there.
+/// Starts to download what the tests need besides Chromium; `None` if it is installed.
 pub fn install() -> Result<Option<Background>> {
     let folder = paths::root().join("target/dashboard");
     let stamp = folder.join("installed.txt");

@@ -1,8 +1,8 @@
-//! `cargo xtask deny`: licences, duplicates, banned crates and sources of the dependencies, as
-//! deny.toml says.
+//! `cargo xtask deny`: checks licences, duplicates, banned crates and sources of the dependencies
+//! by the rules of deny.toml.
 //!
 //! This checks the parts of deny.toml that need no network, in a second. `cargo deny` reads the
-//! same file and takes minutes to build, so CI does without it.
+//! same file but takes minutes to build, so CI does not use it.
 
 use crate::paths;
 use crate::steps::{self, Failure, Result};
@@ -53,7 +53,7 @@ struct Dependency {
 }
 
 impl Dependency {
-    /// Those that the workspace uses on the platform of `metadata`.
+    /// The dependencies that the workspace uses on the platform of `metadata`.
     fn all(metadata: &Value) -> Vec<Dependency> {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let nodes = list(&metadata["resolve"]["nodes"]);
@@ -74,13 +74,13 @@ impl Dependency {
     }
 }
 
-/// What deny.toml says.
+/// The rules of deny.toml.
 struct Rules {
     targets: Vec<String>,
     licenses: BTreeSet<String>,
     /// By name, with the reason.
     banned: BTreeMap<String, String>,
-    /// `name@version` of older versions that may stand beside newer ones.
+    /// `name@version` of older versions that may coexist with newer ones.
     skipped: BTreeSet<String>,
 }
 

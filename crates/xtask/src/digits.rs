@@ -1,5 +1,5 @@
 //! `cargo xtask digits`: runs `ferroflow train cnn` in every mode and through a failure of each
-//! kind of task, and checks the accuracy that the command promises.
+//! kind of task, and checks that it reaches the documented accuracy.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ pub struct Args {
     seed: u64,
 }
 
-/// The accuracy that `ferroflow train cnn` promises.
+/// The accuracy that the documentation of `ferroflow train cnn` states.
 const STATED: f64 = 0.9;
 /// The step at which a task is killed.
 const MID_WAY: i64 = 200;
-/// Far longer than any job, with kills.
+/// A time limit far above the time of any job, with kills.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The task to kill, by words of its command line.
@@ -114,7 +114,7 @@ impl Job {
         Failure(format!("{what}: {}", said.trim()))
     }
 
-    /// Kills the process of the job whose command line has these words in a row.
+    /// Kills the process of the job whose command line has these words in sequence.
     fn kill(&mut self, words: &[&str]) -> Result {
         let leader = self.child.id().to_string();
         let processes = std::fs::read_dir("/proc").map_err(|e| Failure(format!("/proc: {e}")))?;

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: runs the fuzz targets until each has used its processor time.
 //!
-//! A target runs in slices, all targets in turn. What each has used and executed is kept in
-//! `fuzz/target/ledger/`, so that an interrupted run can go on.
+//! A target runs in slices, and all targets take turns. The ledger in `fuzz/target/ledger/` records
+//! the time and the executions of each, so that an interrupted run can continue.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,13 +72,13 @@ pub fn run(args: &Args) -> Result {
 
 const HEAD: &str = "| target | processor minutes | executions | inputs kept |\n|---|---|---|---|";
 
-/// What was done with a target.
+/// The time, the executions and the finding of a target.
 struct Ledger {
     target: String,
     /// Seconds of processor time.
     cpu: f64,
     executions: u64,
-    /// The first input that breaks the target, and how.
+    /// The first input that breaks the target, and the failure.
     finding: Option<String>,
 }
 
@@ -119,9 +119,9 @@ impl Ledger {
         command.arg(corpus(&self.target)?).arg(&seeds);
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
         command.arg(format!("-max_total_time={}", seconds.ceil()));
-        // A process that is stopped for a while, or gets no processor, has no finding.
+        // A process that is stopped for a while, or gets no processor, is not a finding.
         command.args(["-timeout=900", "-rss_limit_mb=4096", "-print_final_stats=1"]);
-        // The recorded SavedModels are larger than what the other targets need.
+        // The recorded SavedModels are larger than the inputs of other targets.
         let length = if self.target == "saved_model" { 32 << 10 } else { 4 << 10 };
         command.arg(format!("-max_len={length}"));
         let (log, is_fine, cpu) = self.run(&mut command)?;
@@ -133,8 +133,8 @@ impl Ledger {
         self.write()
     }
 
-    /// Runs the input that broke the target once more: what it does not break then was not it. A
-    /// process that was stopped for a while can miss the deadline that it gives a connection.
+    /// Runs the input that broke the target once more. If it does not break it then, it was not the
+    /// cause: a process that was stopped for a while can miss the deadline of a connection.
     fn judge(&mut self, log: &str) -> Result {
         let Some(input) = artifact(log) else {
             self.finding = Some(format!("{} ended without an input:\n{}", self.target, end(log)));
@@ -156,7 +156,8 @@ impl Ledger {
         command
     }
 
-    /// The output, whether it ended well, and the processor time in seconds.
+    /// Runs the fuzzer. Returns the output, whether it succeeded, and the processor time in
+    /// seconds.
     fn run(&self, command: &mut Command) -> Result<(String, bool, f64)> {
         let before = children_cpu();
         let output = command.stdin(Stdio::null()).output();
@@ -183,7 +184,7 @@ fn fuzz_folder() -> PathBuf {
     paths::root().join("fuzz")
 }
 
-/// Where this command keeps its own files.
+/// The folder of this command's own files.
 fn work_folder() -> PathBuf {
     fuzz_folder().join("target/xtask")
 }
@@ -220,7 +221,7 @@ fn executions(log: &str) -> u64 {
     line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
 }
 
-/// The file to which the fuzzer wrote the input that broke the target.
+/// The file with the input that broke the target.
 fn artifact(log: &str) -> Option<&str> {
     log.lines().find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask gallery`: programs that others wrote, with TensorFlow in process and on Ferroflow.
+//! `cargo xtask gallery`: public programs, with TensorFlow in process and on Ferroflow.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `cargo xtask gpu`: packs what checks and measures Ferroflow on a GPU machine.
+//! `cargo xtask gpu`: packs the programs that check and measure Ferroflow on a GPU machine.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Args {
 
 /// TensorFlow's recorded answers.
 const RECORDED: &str = "crates/ferroflow-oracle/tests/data/recorded.bin.gz";
-/// What the script runs, and the same models in PyTorch and JAX.
+/// The script, and the same models in PyTorch and JAX.
 const SCRIPTS: [&str; 3] = ["run.sh", "torch_models.py", "jax_models.py"];
 
 pub fn run(args: &Args) -> Result {

@@ -22,8 +22,8 @@ pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// The command with which `binary` serves one task of a cluster, for the `--server-cmd` of
-/// `conformance/run.py` and `bench/compare.py`, which split it into words as a shell would and then
+/// The command with which `binary` serves one task of a cluster. It is for the `--server-cmd` of
+/// `conformance/run.py` and `bench/compare.py`, which split it into words as a shell would, then
 /// fill in the fields.
 pub fn server_command(binary: &Path) -> String {
     let binary = quoted(&binary.display().to_string());

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::background::Background;
 use crate::steps::Result;
 
-/// A file of each, and the Debian package that has it.
+/// A file of each program, and the Debian package that contains it.
 const PROGRAMS: [(&str, &str); 14] = [
     ("/usr/bin/g++", "g++"),
     ("/usr/sbin/ip", "iproute2"),
@@ -16,7 +16,7 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("/usr/sbin/slurmctld", "slurmctld"),
     ("/usr/sbin/slurmd", "slurmd"),
     ("/usr/bin/srun", "slurm-client"),
-    // Slurm's plugin of PMIx loads the library by the name that only this package has.
+    // Slurm's PMIx plugin loads the library by a name that only this package has.
     ("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so", "libpmix-dev"),
     ("/usr/sbin/sshd", "openssh-server"),
     ("/usr/lib/x86_64-linux-gnu/libucp.so.0", "libucx0"),
@@ -26,7 +26,8 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("/usr/bin/npm", "npm"),
 ];
 
-/// Starts to install what is missing; `None` when nothing is, or when this is not possible here.
+/// Starts to install missing programs. `None` if nothing is missing, or if this machine cannot
+/// install them.
 pub fn install() -> Result<Option<Background>> {
     let missing: Vec<&str> = PROGRAMS
         .iter()
@@ -45,7 +46,7 @@ pub fn install() -> Result<Option<Background>> {
     let mut command = Command::new("sh");
     let script = "apt-get update -q && apt-get install -q -y --no-install-recommends \"$@\"";
     command.args(["-c", script, "sh"]).args(&missing).env("DEBIAN_FRONTEND", "noninteractive");
-    // Installs sshd without starting it; the tests start one of their own.
+    // Installs sshd without starting it; the tests start one themselves.
     command.env("RUNLEVEL", "1");
     Background::start("install", command).map(Some)
 }

@@ -18,7 +18,7 @@ pub fn miri(_: &MiriArgs) -> Result {
         "rustup component add miri rust-src --toolchain nightly",
     )?;
     let mut steps = Steps::default();
-    // Files and the clock are not part of what is checked, but buffers read limits.
+    // Files and the clock are not part of the check, but buffers read limits from files.
     let core =
         ["buffer", "tensor", "memory_owner", "list", "variable", "variant", "movable", "heap"];
     let mut args = vec!["miri", "test", "-p", "ferroflow-core", "--lib", "--"];
@@ -82,7 +82,7 @@ pub fn nightly(args: &[&str]) -> Command {
     command
 }
 
-/// Fails, and says how to install what is missing, unless `cargo` with these words succeeds.
+/// Fails, with the command that installs what is missing, unless `cargo` with these words succeeds.
 pub fn needs(words: &[&str], install: &str) -> Result {
     let mut probe = Command::new("cargo");
     probe.args(words).env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");

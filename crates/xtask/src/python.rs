@@ -12,7 +12,7 @@ use crate::steps::{self, Failure, Result};
 const MATURIN: &str = "maturin==1.9.4";
 const WHEELS: &str = "target/wheels";
 const TESTS: &str = "python/tests";
-/// Makes a wheel of an extension that is built already.
+/// Makes a wheel from an extension that is built already.
 const PACK: &str = "python/tools/pack_wheel.py";
 
 /// Environments with frameworks, and the tests that run in them. The first TensorFlow is the oldest
@@ -106,8 +106,8 @@ pub fn run(args: &Args) -> Result {
     if args.all { test_frameworks(&wheel, &args.only) } else { Ok(()) }
 }
 
-/// The step of the check: the package works where there is no TensorFlow. Tests that need a
-/// framework say that they were skipped.
+/// The step of the check: the package works without TensorFlow. Tests that need a framework are
+/// listed as skipped.
 pub fn checked(profile: Profile) -> Result {
     test(&wheel(profile)?, &[])?;
     launch_example(&environment_of_tests().join("bin/python"), profile)?;
@@ -185,7 +185,7 @@ fn develop(release: bool) -> Result {
     let profile = if release { "release" } else { "debug" };
     let built = paths::target().join(profile).join("lib_ferroflow.so");
     let place = paths::root().join("python/ferroflow/_ferroflow.abi3.so");
-    // A new file: a process may have loaded the old one.
+    // A new file, because a process may have loaded the old one.
     let _ = fs::remove_file(&place);
     fs::copy(&built, &place)
         .map_err(|e| Failure(format!("cannot copy {}: {e}", paths::shown(&built))))?;
@@ -200,7 +200,7 @@ fn wheel(profile: Profile) -> Result<PathBuf> {
     }
 }
 
-/// The wheel with an extension that is built as the tests are, so that little is left to compile.
+/// The wheel, with an extension that is built like the tests, so that little remains to compile.
 fn quick_wheel(profile: Profile) -> Result<PathBuf> {
     let mut build = steps::cargo(&[&["build", "--lib"], &AS_TESTS[..]].concat());
     if profile == Profile::Checked {
@@ -215,7 +215,7 @@ fn quick_wheel(profile: Profile) -> Result<PathBuf> {
     built_wheel()
 }
 
-/// The wheel that users get.
+/// The wheel for users.
 fn release_wheel() -> Result<PathBuf> {
     let tools = environment(".venv/wheel", &[MATURIN])?;
     let folder = paths::root().join(WHEELS);
@@ -237,12 +237,12 @@ fn built_wheel() -> Result<PathBuf> {
     found.map(|file| file.path()).ok_or_else(|| Failure(format!("{WHEELS} is empty")))
 }
 
-/// The environment with nothing but numpy and the package.
+/// The environment with only numpy and the package.
 fn environment_of_tests() -> PathBuf {
     paths::target().join("python-check")
 }
 
-/// Runs the tests where there is nothing but numpy.
+/// Runs the tests with only numpy installed.
 fn test(wheel: &Path, only: &[String]) -> Result {
     let folder = environment_of_tests();
     let _ = fs::remove_dir_all(&folder);
@@ -255,8 +255,8 @@ fn test(wheel: &Path, only: &[String]) -> Result {
 fn run_tests(python: &Path, only: &[String]) -> Result {
     let every = ["test*".to_string()];
     for module in if only.is_empty() { &every[..] } else { only } {
-        // Outside of the sources, so that the installed package is the one that is tested. Skipped
-        // tests are listed with their reasons.
+        // Outside of the sources, so that the tests use the installed package. Skipped tests are
+        // listed with their reasons.
         let mut tests = Command::new(python);
         tests.args(["-I", "-m", "unittest", "discover", "-v", "-s", TESTS, "-t", TESTS, "-p"]);
         steps::run(tests.arg(format!("{module}.py")))?;

@@ -1,4 +1,4 @@
-//! Tests that a machine could not run, and why.
+//! Tests that this machine could not run, and the reasons.
 //!
 //! A test program that skips tests (`ferroflow_testing::trials`) appends a line for each to the
 //! file that the variable `SKIPPED_TESTS` names.
@@ -17,7 +17,7 @@ fn file() -> PathBuf {
     paths::target().join("check").join("skipped.txt")
 }
 
-/// Has the tests of `command` record what they skip, after what earlier runs recorded is removed.
+/// Makes the tests of `command` record skipped ones, and removes the records of earlier runs.
 pub fn record(command: &mut Command) {
     let file = file();
     let _ = fs::create_dir_all(file.parent().unwrap_or(&file));
@@ -25,13 +25,13 @@ pub fn record(command: &mut Command) {
     command.env(VARIABLE, file);
 }
 
-/// What the last run recorded, as the end of the check shows it.
+/// The records of the last run, in the form for the end of the check.
 pub fn report() -> String {
     text(&fs::read_to_string(file()).unwrap_or_default())
 }
 
 fn text(recorded: &str) -> String {
-    // A test program is asked several times.
+    // The runner starts a test program several times.
     let skipped: BTreeSet<&str> = recorded.lines().collect();
     let lines: String = skipped.iter().map(|line| format!("skipped: {line}\n")).collect();
     format!("{lines}{} tests skipped", skipped.len())

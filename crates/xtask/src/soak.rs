@@ -178,7 +178,7 @@ pub fn run(args: &Args) -> Result {
     println!("\n{kills} kills in {}; {}", time_text(began.elapsed()), course.summary());
     tasks.iter_mut().for_each(Task::sample);
     Task::print_table(&tasks);
-    // Workers first: the chief leaves a last checkpoint of what the parameter servers hold.
+    // Workers first: the chief writes a last checkpoint of the parameter servers' variables.
     let (ps, workers) = tasks.split_at_mut(args.ps);
     for tasks in [workers, ps] {
         tasks.iter_mut().for_each(Task::ask_to_end);

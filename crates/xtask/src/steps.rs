@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::paths;
 
-/// Why a command failed, as the user reads it.
+/// The error of a command, as the user reads it.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
@@ -46,8 +46,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Runs one step. After a failure the message ends with `again`, the command for this step
-    /// alone.
+    /// Runs one step. The error after a failure ends with `again`, the command for this step alone.
     pub fn step(
         &mut self,
         name: &'static str,

@@ -192,7 +192,7 @@ pub fn run(args: &Args) -> Result {
     if count == 0 { Ok(()) } else { Err(Failure(format!("{count} places break a rule"))) }
 }
 
-/// What `cargo xtask check` runs.
+/// The rules, as a step of `cargo xtask check`.
 pub fn checked() -> Result {
     run(&Args { only: Vec::new(), list: false })
 }

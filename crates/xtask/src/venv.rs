@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result {
     Ok(())
 }
 
-/// Starts to make the environment where it is missing or stale.
+/// Starts to make the environment if it is missing or stale.
 pub fn in_background() -> Result<Option<Background>> {
     if ready()?.is_some() {
         return Ok(None);
@@ -61,7 +61,7 @@ fn requirements() -> Result<String> {
     fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {REQUIREMENTS}: {e}")))
 }
 
-/// The interpreter of the environment, which is made first where it is missing or stale.
+/// The interpreter of the environment. Makes the environment first if it is missing or stale.
 pub fn python() -> Result<PathBuf> {
     if let Some(python) = ready()? {
         return Ok(python);
@@ -88,7 +88,7 @@ pub fn python() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Runs pip and prints what takes time: the downloads and the installation.
+/// Runs pip, and prints the steps that take time: the downloads and the installation.
 fn install(python: &Path) -> Result {
     let mut command = Command::new(python);
     command.args([
@@ -122,7 +122,7 @@ fn install(python: &Path) -> Result {
     Err(Failure(format!("pip could not install {REQUIREMENTS} ({status}); its output is above")))
 }
 
-/// TensorFlow 2.15.1 has no build for a newer Python, and the other versions are chosen for 3.11.
+/// TensorFlow 2.15.1 has no build for a newer Python, and the other packages are pinned for 3.11.
 fn python_3_11() -> Result<&'static str> {
     let is_3_11 = |name: &&str| {
         let version = Command::new(name).arg("--version").output();

@@ -63,7 +63,7 @@ pub fn run(args: &Allreduce) -> Result<()> {
         let (name, folder) = (args.algorithm.as_deref(), args.svg.as_deref());
         return super::explain::run(name, args.ranks.n, args.local, folder);
     }
-    // Before ranks start, so that an error is printed once.
+    // Checked before ranks start, so that an error is printed once.
     if !(args.seconds > 0.0 && args.seconds.is_finite()) {
         return Err(Error::new(Code::InvalidArgument, "--seconds must be a number above 0"));
     }
@@ -130,7 +130,7 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
     for bytes in sizes {
         let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds.into())?;
         if first {
-            // The other ranks are idle meanwhile, so that they do not disturb the floor
+            // The other ranks are idle during this, so that they do not disturb the floor
             // measurement.
             let seconds = args.seconds.min(1.0);
             let long = tcp && bytes >= floor::SHORT;

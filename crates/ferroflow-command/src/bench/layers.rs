@@ -39,7 +39,7 @@ pub struct Layers {
 }
 
 pub fn run(args: &Layers) -> Result<()> {
-    // Before ranks start, so that an error is printed once.
+    // Checked before ranks start, so that an error is printed once.
     let transport = TransportChoice::from_name(&args.ranks.transport)?;
     let alone = units::seconds(&args.step_time)?;
     let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
@@ -54,7 +54,7 @@ fn rank(args: &Layers, alone: f64, member: Membership) -> Result<()> {
     let group = Group::join(&member, GroupOptions::default())?;
     let (n, links) = (group.size(), group.transport());
     let (servers, servers_only) = (group.servers(), group.servers_only());
-    // Counted as in a training, so that FERROFLOW_METRICS=0 shows what that costs.
+    // Counts as training does, so that FERROFLOW_METRICS=0 shows the cost of the metrics.
     let rank = u32::try_from(group.rank()).unwrap_or(u32::MAX);
     let metrics = TaskMetrics::from_env("rank", rank);
     let _shown = observe_from_env(&metrics, &member.trust);

@@ -1,5 +1,5 @@
-//! What a job does, from the HTTP ports of its tasks: read every second, compared with the reading
-//! before, and sent to browsers.
+//! The state of a job, from the HTTP ports of its tasks: reads them every second, compares with the
+//! reading before, and sends changes to browsers.
 
 use super::series::Series;
 use super::straggler::{StragglerWatch, TaskWork, slowest};
@@ -13,23 +13,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time between two readings of a task, for few tasks.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Readings in a second at most: many tasks are read less often.
+/// The most readings in a second: many tasks are read less often.
 const MOST_READINGS: usize = 100;
-/// Tasks at most.
+/// The most tasks.
 const MOST_TASKS: usize = 2048;
-/// Browsers at a time.
+/// The most browsers at a time.
 const MOST_BROWSERS: usize = 16;
-/// Events that are kept.
+/// The number of events to keep.
 const MOST_EVENTS: usize = 200;
-/// Checkpoints that are listed.
+/// The number of checkpoints to list.
 const MOST_CHECKPOINTS: usize = 20;
 /// Jobs and periods shorter than this many seconds have no stragglers: tasks start at different
 /// times, and their first steps are slow.
 const SHORTEST: f64 = 5.0;
-/// Curves of values that tasks report.
+/// The most curves of values that tasks report.
 const MOST_CURVES: usize = 64;
 
-/// Where a board finds tasks and checkpoints.
+/// The sources of tasks and checkpoints.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// HTTP addresses of tasks.
@@ -66,7 +66,7 @@ struct TaskState {
     /// Derived from the last two readings.
     rates: Value,
     work: Option<TaskWork>,
-    /// Why it cannot be read.
+    /// The error of the last reading, if it failed.
     lost: Option<String>,
     is_read: bool,
 }
@@ -110,7 +110,7 @@ impl Board {
         all
     }
 
-    /// Reads one task again and again.
+    /// Reads one task periodically.
     async fn read(self: Arc<Self>, address: String) {
         let mut client = HttpClient::new(address.clone(), self.sources.trust.clone());
         loop {
@@ -129,7 +129,7 @@ impl Board {
         match found {
             Ok(now) => {
                 let name = name_of(&now);
-                // A task that was started again has another address.
+                // A task that was restarted has another address.
                 let is_old = |(at, task): (&String, &TaskState)| {
                     *at != address && task.name == name && task.lost.is_some()
                 };
@@ -174,7 +174,7 @@ impl Board {
                 news.into_iter().for_each(|text| note(&mut state.events, text));
             }
             Err(why) => {
-                // A task that was never there may still be starting.
+                // A task that never answered may still be starting.
                 if let Some(task) = state.tasks.get_mut(address) {
                     if task.lost.is_none() {
                         note(&mut state.events, format!("{} does not answer", task.name));
@@ -215,7 +215,7 @@ impl Board {
         browsers.retain(|browser| browser.send("state", &text));
     }
 
-    /// Sends the state to a browser from now on. `None` if there are too many.
+    /// Sends the state to a browser from here on. Returns false if there are too many browsers.
     pub fn subscribe(&self, browser: EventSender) -> bool {
         let text = self.to_json().to_string();
         let mut browsers = self.browsers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,7 +228,7 @@ impl Board {
         true
     }
 
-    /// Everything that changes, as browsers get it.
+    /// The state that changes, as browsers receive it.
     pub fn to_json(&self) -> Value {
         let checkpoints = self.sources.checkpoints.as_deref().map(checkpoints);
         let state = self.state();
@@ -265,7 +265,7 @@ impl Board {
         })
     }
 
-    /// The address of a task that has such a page: the first one, or the one named.
+    /// The address of the task with this name; without a name, of the first one that runs steps.
     pub fn address_of(&self, name: Option<&str>) -> Option<String> {
         let state = self.state();
         let is_asked = |task: &TaskState| match name {
@@ -280,8 +280,8 @@ impl Board {
         &self.sources.trust
     }
 
-    /// What to say of stragglers when the job has ended: of tasks that were slow over all of its
-    /// time, and of those that were for a part of it.
+    /// Lines about stragglers for the end of the job: tasks that were slow during all of it, and
+    /// tasks that were slow for a part of it.
     pub fn report(&self) -> Vec<String> {
         let state = self.state();
         let time = now();
@@ -327,7 +327,7 @@ fn note(events: &mut VecDeque<Value>, text: String) {
 }
 
 fn name_of(task: &Value) -> String {
-    // From outside: names are shown as text and never as markup.
+    // The text comes from outside: names are shown as text and never as markup.
     let job: String = task["job"].as_str().unwrap_or("task").chars().take(100).collect();
     format!("{job} {}", task["task"].as_u64().unwrap_or(0))
 }
@@ -341,7 +341,8 @@ fn task_name(device: &str) -> String {
     }
 }
 
-/// Rates between two readings of a task, and its work. Without an earlier reading, over its life.
+/// Rates between two readings of a task, and its work. Without an earlier reading, over its
+/// lifetime.
 fn compare(name: &str, before: &Value, now: &Value) -> (Value, Option<TaskWork>) {
     let number = |value: &Value, keys: &[&str]| {
         keys.iter().fold(value, |value, key| &value[*key]).as_f64().unwrap_or(0.0)
@@ -430,7 +431,7 @@ mod tests {
         let (rates, work) = compare("worker 1", &reading(10, 1.0), &reading(30, 3.0));
         assert_eq!(rates["steps"], 10.0);
         assert_eq!(work.unwrap().phases[1], 2.0);
-        // After a restart the counters begin again.
+        // After a restart the counters start at zero.
         let mut again = reading(5, 1.0);
         again["pid"] = 8.into();
         assert_eq!(compare("worker 1", &reading(30, 3.0), &again).0["steps"], 5.0);

@@ -25,7 +25,7 @@ impl BoardPages {
         BoardPages { task: Some(task), ..self }
     }
 
-    /// Fetches a page of a task for the browser, which cannot reach it, as one event.
+    /// Fetches a page of a task, which the browser cannot reach, and sends it as one event.
     fn fetch(&self, path: &'static str, event: &'static str, task: Option<String>) -> HttpAnswer {
         let (browser, answer) = HttpAnswer::events();
         let address = self.board.address_of(task.as_deref());

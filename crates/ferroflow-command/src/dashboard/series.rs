@@ -1,6 +1,6 @@
-//! Curves of bounded length: when one is full, every other point goes.
+//! Curves of bounded length: a full curve drops every other point.
 
-/// Most points of a curve.
+/// The most points of a curve.
 const MOST: usize = 600;
 
 /// A curve with its newest points exact.
@@ -18,7 +18,7 @@ impl Series {
         if !y.is_finite() || self.points.last().is_some_and(|(last, _)| is_near(*last)) {
             return;
         }
-        // A job that was restored begins again at an earlier step.
+        // A job that was restored starts again at an earlier step.
         self.points.retain(|(old, _)| *old < x);
         self.points.push((x, y));
         if self.points.len() > MOST {

@@ -9,20 +9,20 @@ const SLOWER: f64 = 1.3;
 const LEAST: f64 = 2e-4;
 /// Observations in a row before a straggler is named.
 const TIMES: u32 = 3;
-/// Periods in which a task was a straggler that are kept.
+/// The number of past periods to keep.
 const MOST_PERIODS: usize = 64;
 /// The phases in which a task is busy, by their index in a snapshot.
 const BUSY: [(usize, &str); 3] = [(0, "input"), (1, "compute"), (2, "send")];
 /// The phase in which it waits for values of other tasks.
 const WAIT: (usize, &str) = (3, "wait");
 
-/// What a task did between two observations.
+/// The work of a task between two observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskWork {
     pub name: String,
     pub job: String,
     pub steps: f64,
-    /// Whether these are steps of a client of its own, and not parts of steps of others.
+    /// Whether these are steps of the task's own client, and not parts of steps of others.
     pub has_client: bool,
     /// Seconds in input, compute, send and wait.
     pub phases: [f64; 4],
@@ -54,7 +54,7 @@ pub struct Straggler {
     pub others: f64,
     /// The task for whose values it waits, if it is slow in wait.
     pub waits_for: Option<String>,
-    /// When it became one, in seconds since 1970.
+    /// When it became a straggler, in seconds since 1970.
     pub since: f64,
     /// When it had caught up again. `None` if it was slow to the end.
     pub until: Option<f64>,
@@ -95,7 +95,7 @@ pub fn clock(seconds: f64) -> String {
     format!("{:02}:{:02}:{:02} UTC", s / 3600 % 24, s / 60 % 60, s % 60)
 }
 
-/// The slowest task of each job with at least two tasks, if it is slow.
+/// The slowest task of each job that has at least two tasks, if it is slow enough.
 pub fn slowest(work: &[TaskWork], now: f64) -> Vec<Straggler> {
     let mut jobs: Vec<&str> = work.iter().map(|w| w.job.as_str()).collect();
     jobs.sort_unstable();
@@ -116,9 +116,9 @@ fn busiest(of_job: &[&TaskWork], now: f64) -> Option<Straggler> {
     Some(straggler(slow, &others, *phase, now))
 }
 
-/// The task whose steps are longest, because it waits: its link is slow, or its parameter server
-/// is. Tasks that train synchronously have steps of the same length. Parts of steps say nothing:
-/// they wait for the client of another task.
+/// The task whose steps take longest because it waits: its link or its parameter server is slow.
+/// Tasks that train synchronously have steps of the same length. Parts of steps are ignored,
+/// because they wait for the client of another task.
 fn longest(of_job: &[&TaskWork], now: f64) -> Option<Straggler> {
     if !of_job.iter().all(|work| work.has_client) {
         return None;
@@ -128,7 +128,7 @@ fn longest(of_job: &[&TaskWork], now: f64) -> Option<Straggler> {
     Some(Straggler { waits_for, ..straggler(slow, &others, WAIT, now) })
 }
 
-/// The task with the largest time in a step, and the other ones, if the difference is large.
+/// The task with the largest time in a step, and the others, if the difference is large.
 fn most<'w>(
     of_job: &[&'w TaskWork],
     time: impl Fn(&TaskWork) -> f64,
@@ -167,7 +167,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     all.get(all.len() / 2).copied()
 }
 
-/// Names stragglers that stay, with the time since when they are.
+/// Names lasting stragglers, with the time at which they became slow.
 #[derive(Debug, Default)]
 pub struct StragglerWatch {
     seen: Vec<(Straggler, u32)>,
@@ -176,8 +176,8 @@ pub struct StragglerWatch {
 }
 
 impl StragglerWatch {
-    /// Takes the stragglers of one observation at the time `now`. A job that runs no steps says
-    /// nothing about its tasks.
+    /// Takes the stragglers of one observation at the time `now`. While a job runs no steps, its
+    /// observations are ignored.
     pub fn observe(&mut self, found: Vec<Straggler>, is_running: bool, now: f64) {
         let mut seen = Vec::new();
         for mut straggler in found {
@@ -200,12 +200,12 @@ impl StragglerWatch {
         self.seen = seen;
     }
 
-    /// Those that were seen often enough.
+    /// Stragglers of enough observations in a row.
     pub fn named(&self) -> impl Iterator<Item = &Straggler> {
         self.seen.iter().filter(|(_, times)| *times >= TIMES).map(|(straggler, _)| straggler)
     }
 
-    /// The longest period in which each task was a straggler, the present one included.
+    /// The longest period in which each task was a straggler, including the current one.
     pub fn periods(&self, now: f64) -> Vec<&Straggler> {
         let length = |s: &Straggler| s.until.unwrap_or(now) - s.since;
         let mut all: Vec<&Straggler> = self.past.iter().chain(self.named()).collect();

@@ -9,7 +9,7 @@ use std::path::Path;
 
 const CHECK: &str = "certificates";
 
-/// The credentials, if they can be read, and what was found.
+/// The credentials, if they can be read, and the findings.
 pub fn check(args: &CredentialArgs) -> (Option<Credentials>, Vec<Finding>) {
     let renew =
         "make new ones with `ferroflow certs`, from the same CA as those of the other tasks";

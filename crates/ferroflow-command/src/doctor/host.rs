@@ -10,18 +10,19 @@ use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::Instant;
 
-/// Descriptors that a task with some hundred peers, its files and its links needs.
+/// The descriptors that a task with some hundred peers, its files and its links needs.
 const ENOUGH_DESCRIPTORS: u64 = 1024;
-/// What frameworks put into shared memory.
+/// The bytes that frameworks put into shared memory.
 const ENOUGH_SHARED: u64 = 64 << 20;
-/// What is written to measure a disk.
+/// The bytes to write to measure a disk.
 const MEASURED: usize = 32 << 20;
-/// Slower disks make checkpoints a burden.
+/// A slower disk makes checkpoints costly.
 const SLOW_DISK: f64 = 20e6;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// The name of this host must lead to an address, and other hosts must not get loopback from it.
+/// Checks that the name of this host has an address, and that other hosts do not get loopback from
+/// it.
 pub fn name() -> Vec<Finding> {
     const CHECK: &str = "host-name";
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -143,7 +144,7 @@ fn has_nvidia_card() -> bool {
     })
 }
 
-/// Writes, forces to the disk, and reads again.
+/// Writes a file, forces it to the disk, and reads it again.
 pub fn disk(folder: &Path) -> Vec<Finding> {
     const CHECK: &str = "disk";
     let path = folder.join(format!(".ferroflow-doctor-{}", std::process::id()));
@@ -170,7 +171,7 @@ pub fn disk(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Bytes a second of writing a file that is new.
+/// The bytes per second of writing a new file.
 fn measure(path: &Path) -> std::io::Result<f64> {
     let mut file = File::options().read(true).write(true).create_new(true).open(path)?;
     let piece: Vec<u8> =

@@ -1,4 +1,4 @@
-//! Checks of the tasks of a cluster: all are asked at the same time.
+//! Checks of the tasks of a cluster. All tasks are queried at the same time.
 
 use super::{Finding, Health};
 use ferroflow::cluster::{ClusterSpec, TaskReport, Trust, examine};
@@ -100,7 +100,7 @@ fn unreachable(name: &str, address: &str, resolved: &[SocketAddr], e: &Error) ->
     Finding::fault(CHECK, format!("{name}: {address} does not answer: {text}"), advice)
 }
 
-/// What a task says about itself, compared with this host.
+/// Findings from a task's report about itself, compared with this host.
 fn judge(name: &str, address: &str, report: &TaskReport) -> Vec<Finding> {
     let trip = report.round_trip.as_secs_f64() * 1e3;
     let mut found =
@@ -119,7 +119,7 @@ fn judge(name: &str, address: &str, report: &TaskReport) -> Vec<Finding> {
         }
     });
     if report.version.is_some() {
-        // A slow answer says little about the clock.
+        // A slow answer gives only a rough idea of the clock.
         let unsure = report.round_trip.as_secs_f64() / 2.0;
         let ahead = report.clock_ahead;
         let side = if ahead > 0.0 { "ahead of" } else { "behind" };

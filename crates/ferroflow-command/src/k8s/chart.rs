@@ -1,5 +1,5 @@
-//! A Helm chart of a JobSet. Its templates are the manifest with values in the places that users
-//! change; the rest is written once.
+//! A Helm chart of a JobSet. Its templates are the manifest, with values in the places that users
+//! change. All other text is fixed.
 
 use super::job::KubernetesJob;
 use super::manifests::jobset;
@@ -16,7 +16,7 @@ struct Template {
 
 pub fn write(job: &KubernetesJob, folder: &Path) -> Result<()> {
     if job.secret.as_ref().is_some_and(|secret| secret.manifest.is_some()) {
-        // A chart is shared: no key belongs into it.
+        // Users share charts, so a chart must contain no key.
         return Err(wrong(
             "a chart must not contain keys: make the Secret first (`ferroflow certs`, then `kubectl create secret \
              generic NAME --from-file=certs/job`) and give it with --secret NAME, or give --insecure",
@@ -43,7 +43,7 @@ pub fn write(job: &KubernetesJob, folder: &Path) -> Result<()> {
 fn template(job: &KubernetesJob) -> Result<Template> {
     let mut documents = jobset(job)?;
     let mut values = json!({"image": job.image, "maxRestarts": job.max_restarts, "replicas": {}});
-    // Placeholders are strings of letters, which YAML never quotes.
+    // Placeholders are strings of letters, which YAML does not quote.
     let mut places: Vec<(String, String)> = Vec::new();
     let mut place = |value: &mut Value, template: &str| {
         let word = format!("PLACE{}", (b'A' + places.len() as u8) as char);
@@ -91,7 +91,7 @@ mod tests {
     use super::super::tests::job;
     use super::*;
 
-    /// What Helm does with the few templates of a chart.
+    /// Expands the few templates of a chart as Helm does.
     fn installed(template: &Template, release: &str) -> Vec<Value> {
         let mut text = template.text.replace("{{ .Release.Name }}", release);
         let values = &template.values;

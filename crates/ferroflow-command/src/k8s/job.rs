@@ -1,4 +1,4 @@
-//! The job that `ferroflow k8s render` writes: its pods by role, and what they share.
+//! The job that `ferroflow k8s render` writes: its pods by role, and their common parts.
 
 use super::secret::Secret;
 use super::{Format, RenderArgs, wrong};
@@ -6,18 +6,18 @@ use crate::run::{JobShape, JobTasks};
 use ferroflow::Result;
 use serde_json::{Value, json};
 
-/// The name of the job, in the values of variables: the controller puts it there, so that the same
-/// pods work under every name.
+/// The name of the job, in the values of variables. The controller fills it in, so the same pods
+/// work under every name.
 pub const JOB_NAME: &str = "$(FERROFLOW_JOB_NAME)";
-/// Where the Secret is mounted.
+/// The mount path of the Secret.
 pub const CREDENTIALS: &str = "/ferroflow/credentials";
-/// Where health probes are answered.
+/// The port of health probes.
 pub const HEALTH_PORT: u16 = 8080;
 
 const RANK_PORT: u16 = 29_400;
 const TASK_PORT: u16 = 2222;
 
-/// Everything that the manifests say.
+/// The contents of the manifests.
 pub struct KubernetesJob {
     pub name: String,
     pub image: String,
@@ -31,7 +31,7 @@ pub struct KubernetesJob {
     /// The port of health and metrics of every task and rank.
     pub http: Option<u16>,
     pub roles: Vec<PodRole>,
-    /// Variables that the user gave.
+    /// Variables that the user has set.
     pub env: Vec<(String, String)>,
 }
 
@@ -40,17 +40,17 @@ pub struct PodRole {
     /// The name of the Job, and of the container.
     pub name: &'static str,
     pub count: usize,
-    /// How many there can be: an elastic job may get more than `count`.
+    /// The most pods: an elastic job may get more than `count`.
     pub most: usize,
-    /// The variable that has the number of a pod.
+    /// The variable that holds the number of a pod.
     pub place: &'static str,
     pub command: Vec<String>,
     pub port: u16,
-    /// Variables that say which task this is.
+    /// Variables that identify the task.
     pub env: Vec<Value>,
-    /// Whether the job has succeeded when these pods have.
+    /// Whether the success of these pods is the success of the job.
     pub decides: bool,
-    /// Whether a single pod starts again when it fails. Otherwise the whole job does.
+    /// Whether a failed pod restarts alone. Otherwise the whole job restarts.
     pub restarts_alone: bool,
     /// Whether it answers health probes.
     pub has_health: bool,
@@ -138,7 +138,7 @@ fn ranks(shape: &JobShape, n: usize) -> PodRole {
     }
 }
 
-/// Elastic ranks, and the driver that assigns them. A lost rank restarts alone.
+/// Elastic ranks, and the driver that assigns their numbers. A lost rank restarts alone.
 fn elastic(shape: &JobShape, np: usize, min: usize, max: usize) -> Vec<PodRole> {
     let port = shape.port.unwrap_or(RANK_PORT);
     let mut command = ["ferroflow", "driver"].map(String::from).to_vec();
@@ -197,7 +197,7 @@ fn tasks(shape: &JobShape) -> Result<Vec<PodRole>> {
         let is_server = name == "ps" && shape.serves_ps;
         let task = json!({"type": name, "index": "INDEX"});
         let config = json!({"cluster": cluster, "task": task}).to_string();
-        // A number, as programs expect it.
+        // Written as a number, as programs expect it.
         let config = config.replace("\"INDEX\"", "$(FERROFLOW_TASK)");
         PodRole {
             name,

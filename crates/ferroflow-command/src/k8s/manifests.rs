@@ -6,7 +6,7 @@ use super::wrong;
 use ferroflow::Result;
 use serde_json::{Value, json};
 
-/// The name that Kubeflow Trainer wants for the Job and the container of the program.
+/// The name that Kubeflow Trainer requires for the Job and the container of the program.
 const NODE: &str = "node";
 /// The label by which Kubeflow Trainer finds the pods of the user's program.
 const ANCESTOR: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
@@ -26,7 +26,7 @@ pub fn jobset(job: &KubernetesJob) -> Result<Vec<Value>> {
 
 /// The Secret, a runtime for jobs of this shape, and one such job.
 pub fn trainer(job: &KubernetesJob) -> Result<Vec<Value>> {
-    // The controller counts and configures the pods of this one.
+    // The controller sets the number and the configuration of the pods of this role.
     let Some(main) = job.roles.iter().find(|role| role.name == "worker" || role.name == "rank")
     else {
         return Err(wrong("--as trainer needs at least one worker beside the chief"));
@@ -84,8 +84,8 @@ fn secret(job: &KubernetesJob) -> Vec<Value> {
     job.secret.iter().filter_map(|secret| secret.manifest.clone()).collect()
 }
 
-/// The job has succeeded when its ranks, or its workers and chief, have. The controller then ends
-/// the other pods.
+/// The job succeeds when its ranks, or its workers and chief, have succeeded. The controller then
+/// ends the other pods.
 fn spec<'a>(
     job: &'a KubernetesJob,
     jobs: Vec<Value>,

@@ -3,9 +3,9 @@
 use super::job::{CREDENTIALS, HEALTH_PORT, KubernetesJob, PodRole};
 use serde_json::{Value, json};
 
-/// The user of the pods, without rights.
+/// The unprivileged user of the pods.
 const USER: u32 = 65_532;
-/// How long a pod has to write a checkpoint after SIGTERM.
+/// The time that a pod has to write a checkpoint after SIGTERM.
 const GRACE_S: u32 = 60;
 /// How often a single pod may fail. Losing its node does not count.
 const RETRIES: u32 = 100;
@@ -94,7 +94,7 @@ fn container(job: &KubernetesJob, role: &PodRole) -> Value {
     let ready =
         |port: &str| json!({"httpGet": {"path": "/readyz", "port": port}, "periodSeconds": 5});
     if role.has_health {
-        // Two minutes to start, then half a minute of silence before a restart.
+        // Allows two minutes for the start, then half a minute of silence before a restart.
         container["startupProbe"] =
             json!({"grpc": {"port": HEALTH_PORT}, "periodSeconds": 2, "failureThreshold": 60});
         container["readinessProbe"] = ready("health");
@@ -102,14 +102,14 @@ fn container(job: &KubernetesJob, role: &PodRole) -> Value {
         container["livenessProbe"] =
             json!({"httpGet": alive, "periodSeconds": 10, "failureThreshold": 3});
     } else if metrics_port(job, role).is_some() {
-        // Ready once the program has a server or is a rank. Not a probe of life: only the program
-        // knows when that is, and the job notices a process that has died.
+        // Ready once the program has a server or is a rank. This is no liveness probe: only the
+        // program knows when that happens, and the job notices a process that has died.
         container["readinessProbe"] = ready("http");
     }
     container
 }
 
-/// The place of the task first: later variables refer to it.
+/// The variables of a pod. The number of the task is first, because later variables refer to it.
 fn variables(job: &KubernetesJob, role: &PodRole) -> Vec<Value> {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";

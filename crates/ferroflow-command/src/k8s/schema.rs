@@ -1,9 +1,9 @@
-//! Compares documents with the schemas of custom resource definitions, for tests: the keywords that
-//! these use, except patterns.
+//! Compares documents with the schemas of custom resource definitions, for tests. Supports the
+//! keywords that these use, except patterns.
 
 use serde_json::Value;
 
-/// What of a document does not fit a schema, with the place of each mistake.
+/// The parts of a document that do not match a schema, with the place of each.
 pub fn mistakes(document: &Value, schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare(document, schema, "", &mut found);

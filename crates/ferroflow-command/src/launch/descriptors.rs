@@ -3,12 +3,12 @@
 use super::tell;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// What the launcher needs besides.
+/// The descriptors that the launcher needs for itself.
 const OWN: u64 = 64;
-/// Pipes of a process: its input, its output and its errors.
+/// The pipes of a process: its input, its output and its errors.
 const EACH: u64 = 3;
 
-/// Raises the limit for this many processes, which inherit it. Says so if that is not possible.
+/// Raises the limit for this many processes, which inherit it. Prints a warning if that fails.
 pub fn raise(processes: usize) {
     let needed = OWN + EACH * processes as u64;
     let mut limit = getrlimit(Resource::Nofile);

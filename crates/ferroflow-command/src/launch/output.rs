@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Last lines of standard error that a report shows.
+/// The number of last lines of standard error that a report shows.
 const LAST_LINES: usize = 5;
 
 /// Longest line that is forwarded whole; longer ones are split.
@@ -28,7 +28,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// For a process with this many streams.
+    /// The state of a process with this many streams.
     pub fn new(outputs: usize) -> Printed {
         let (last, open) = (Mutex::default(), AtomicUsize::new(outputs));
         Printed { last, open, busy: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
@@ -50,7 +50,7 @@ impl Printed {
         self.open.load(Ordering::Acquire) > 0
     }
 
-    /// Whether a write is in progress, which waits for the reader of our output.
+    /// Whether a write is in progress, which blocks on the reader of the launcher's output.
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire) > 0
     }
@@ -102,7 +102,7 @@ fn prefix(label: &str, index: usize, coloured: bool) -> String {
     }
 }
 
-/// The secret lines, which a remote terminal echoes and which must not be shown.
+/// The secret lines, which a remote terminal echoes and the launcher must not show.
 pub struct Echo(pub Vec<String>);
 
 impl Echo {
@@ -131,8 +131,8 @@ pub fn forward(
             if to == Stream::Errors {
                 printed.push(line);
             }
-            // Keep reading after a write error: a process that cannot print would fail for the
-            // wrong reason.
+            // Reads on after a write error: a process that cannot print would fail for the wrong
+            // reason.
             if !lost {
                 printed.busy.fetch_add(1, Ordering::AcqRel);
                 let written = to.write(&[prefix.as_bytes(), line, b"\n"].concat());
@@ -158,7 +158,7 @@ fn each_line(mut from: impl BufRead, mut take: impl FnMut(&[u8])) {
         let room = (LONGEST_LINE - line.len()) as u64;
         let read = from.by_ref().take(room).read_until(b'\n', &mut line);
         if !matches!(read, Ok(n) if n > 0) {
-            // Only an incomplete UTF-8 character can be left.
+            // The remaining bytes can only be an incomplete UTF-8 character.
             if !line.is_empty() {
                 take(&line);
             }

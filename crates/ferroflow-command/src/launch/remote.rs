@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time that another host may take to answer.
+/// The time limit for the answer of another host.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// The command that runs a line in a shell on another host.
@@ -23,8 +23,8 @@ impl Default for RemoteShell {
 }
 
 impl RemoteShell {
-    /// Parses words separated by spaces. `{host}` stands for the host name, which is appended if
-    /// missing; the line comes last.
+    /// Parses words separated by spaces. `{host}` is replaced by the host name, which is appended
+    /// if `{host}` is missing. The line comes last.
     pub fn new(words: &str) -> RemoteShell {
         RemoteShell { words: words.split_whitespace().map(str::to_string).collect() }
     }
@@ -70,7 +70,7 @@ impl RemoteShell {
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
-        // The output is a line or two, so that the pipe never fills up.
+        // The output is a line or two, so it cannot fill the pipe.
         let mut said = String::new();
         if let Some(mut out) = child.stdout.take() {
             let _ = out.read_to_string(&mut said);

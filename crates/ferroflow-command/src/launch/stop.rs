@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::sync::mpsc::Sender;
 
-/// A reason from outside to end a job.
+/// An external reason to end a job.
 #[derive(Debug)]
 pub enum StopReason {
     Signal(Signal),
@@ -59,7 +59,8 @@ pub fn watch_signals(events: Sender<JobEvent>) -> Result<()> {
         |e: std::io::Error| Error::new(Code::Internal, format!("cannot watch signals: {e}"));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(problem)?;
-    // Before any process starts: a signal that comes now must not kill the launcher alone.
+    // Registered before any process starts: a signal at this moment must not kill the launcher
+    // alone.
     let entered = runtime.enter();
     use tokio::signal::unix::{SignalKind, signal};
     let mut term = signal(SignalKind::terminate()).map_err(problem)?;

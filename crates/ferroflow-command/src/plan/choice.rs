@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy)]
 pub struct Choice {
     pub strategy: Strategy,
-    /// With the number of workers and servers that the strategy uses.
+    /// The job, with the number of workers and servers that the strategy uses.
     pub job: PlannedJob,
 }
 
@@ -58,7 +58,7 @@ impl Choice {
         )
     }
 
-    /// The command that starts it.
+    /// The command that starts the job of this choice.
     fn command(&self) -> String {
         let PlannedJob { n, servers: k, .. } = self.job;
         match self.strategy {
@@ -93,8 +93,8 @@ fn best(job: &PlannedJob, workers: &[f64]) -> Choice {
     let all = || workers.iter().flat_map(|&n| with_workers(job, n));
     let fastest = all().map(|c| c.speedup()).fold(0.0, f64::max);
     let near = all().filter(|c| c.speedup() >= NEAR * fastest);
-    // With equal machines take the faster choice; with equal speed the simpler one, which comes
-    // first.
+    // Among equally many machines, the faster choice wins. At equal speed, the simpler one wins,
+    // which comes first.
     let order = |a: &Choice, b: &Choice| {
         let machines = a.machines().total_cmp(&b.machines());
         machines.then(b.speedup().total_cmp(&a.speedup()))

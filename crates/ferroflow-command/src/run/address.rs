@@ -4,8 +4,8 @@ use super::hosts::{Host, invalid};
 use ferroflow::Result;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-/// An address of `host` that is valid on all hosts of the job, so never a loopback name in a job of
-/// several hosts.
+/// An address of `host` that is valid on all hosts of the job. In a job of several hosts it is
+/// never a loopback name.
 pub fn address_of(host: &Host, job: &[&Host]) -> Result<String> {
     if job.iter().all(|h| h.is_here()) {
         return Ok("127.0.0.1".into());

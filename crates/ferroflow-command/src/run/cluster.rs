@@ -22,7 +22,7 @@ struct Task {
     host: usize,
     /// `host:port`; `None` for an evaluator, which is outside the cluster.
     address: Option<String>,
-    /// Where the launcher reads the metrics of a task on another host.
+    /// The address at which the launcher reads the metrics of a task on another host.
     http: Option<String>,
 }
 
@@ -45,12 +45,12 @@ impl Task {
 pub struct ClusterJob {
     /// Its processes, servers first.
     pub processes: Vec<Process>,
-    /// HTTP addresses of tasks on other hosts, which show these credentials.
+    /// HTTP addresses of tasks on other hosts, which require these credentials.
     pub http: Vec<String>,
     pub trust: Trust,
 }
 
-/// The processes of a job, and where to read what they do.
+/// The processes of a job, and the addresses of their metrics.
 pub fn job(args: &Args, shell: &RemoteShell, hook: &Hook) -> Result<ClusterJob> {
     let mut tasks = tasks_of(args)?;
     let servers = summing::hosts_of(args)?;
@@ -130,7 +130,7 @@ fn tasks_of(args: &Args) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Ports of a host: counted up from `first`, or any free ones.
+/// Ports of a host: consecutive ones from `first`, or any free ones.
 fn free_ports(
     first: Option<u16>,
     host: &Host,
@@ -178,7 +178,7 @@ fn describe(
     let spec = cluster_json(tasks);
     let own = own_program()?;
     let host_of = |t: &Task| hosts[t.host].login();
-    // A job with named hosts needs its tasks to reach each other.
+    // The tasks of a job with named hosts must reach each other.
     let bind = |t: &Task| {
         let address = &addresses?[t.host];
         let is_number = address.parse::<std::net::IpAddr>().is_ok();
@@ -202,7 +202,7 @@ fn describe(
         words.extend(["--job".into(), job, "--task".into(), index]);
         words.extend(bind(t).into_iter().flat_map(|to| ["--bind".into(), to]));
         if args.serve == Serve::All && secrets.has_certificates() {
-            // The program beside it is its client, and may be TensorFlow, which has no TLS.
+            // The program beside the server is its client. It may be TensorFlow, which has no TLS.
             words.push("--plain-on-this-host".into());
         }
         let mut env = secret_env(t)?;
@@ -225,7 +225,7 @@ fn describe(
             env.push(("FERROFLOW_TARGET".into(), format!("grpc://{address}")));
         }
         env.extend(secret_env(t)?);
-        // With --serve all the server of the task has the metrics.
+        // With --serve all, the server of the task serves the metrics.
         env.extend(http_env(t).filter(|_| args.serve != Serve::All));
         Ok(Process {
             label: t.name(),
@@ -254,7 +254,7 @@ fn describe(
     Ok(serving)
 }
 
-/// Jobs and the addresses of their tasks, as TF_CONFIG has them.
+/// Jobs and the addresses of their tasks, in the form of TF_CONFIG.
 fn cluster_json(tasks: &[Task]) -> Value {
     let mut jobs = serde_json::Map::new();
     for task in tasks {

@@ -26,8 +26,8 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// Sends an event for the first answer and for each that differs from the one before: the hosts
-    /// (those no longer named have no slots), or the error.
+    /// Sends an event for the first answer, and for each that differs from the one before: the
+    /// hosts, or the error. Hosts that the script does not name any more have no slots.
     pub fn start(script: String, events: Sender<JobEvent>, every: Duration) -> Result<Discovery> {
         let (over, is_over) = channel();
         let work = move || follow(&script, &events, every, &is_over);
@@ -85,7 +85,7 @@ fn follow(script: &str, events: &Sender<JobEvent>, every: Duration, over: &Recei
 /// An answer of the script.
 struct Found {
     hosts: Vec<Host>,
-    /// How many parameter servers there should be, if it says so.
+    /// The number of parameter servers, if the answer has one.
     ps: Option<usize>,
 }
 
@@ -108,8 +108,8 @@ impl Found {
     }
 }
 
-/// Runs the script and parses its answer. Kills the script's process group if it exceeds its time
-/// limit, and at the end.
+/// Runs the script and parses its answer. Kills the script's process group at the time limit, and
+/// at the end.
 fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Found> {
     let problem = |text: String| Error::new(Code::Unavailable, format!("{script}: {text}"));
     let mut command = Command::new(script);
@@ -122,7 +122,7 @@ fn ask(script: &str, over: &Receiver<Infallible>) -> Result<Found> {
         if status.is_none() {
             status = child.try_wait().map_err(|e| problem(e.to_string()))?;
         }
-        // A child that the script leaves behind may hold its output open.
+        // A child that outlives the script may keep its output open.
         let text = status.and_then(|_| said.try_recv().ok());
         if let Some(text) = text {
             break text;

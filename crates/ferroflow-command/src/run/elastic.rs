@@ -101,8 +101,8 @@ struct Slot {
     /// Its identifier at the elastic driver.
     name: String,
     running: Running,
-    /// When it was asked to exit because its host lost slots. Its exit counts neither as failure
-    /// nor success.
+    /// When the launcher asked it to exit because its host lost slots. Its exit then counts neither
+    /// as failure nor as success.
     leaving: Option<Instant>,
 }
 
@@ -299,7 +299,7 @@ impl ElasticJob<'_> {
         }
     }
 
-    /// Starts, restarts and ends parameter servers, and tells the ranks which there are.
+    /// Starts, restarts and ends parameter servers, and sends the ranks their list.
     fn tend_ps(&mut self) -> Result<()> {
         let Some(ps) = &mut self.ps else { return Ok(()) };
         let settled = self.driver.report().settled;
@@ -366,7 +366,7 @@ impl ElasticJob<'_> {
         ]);
         let mut roles = Vec::new();
         if let Some(ps) = &self.ps {
-            // A process that is replaced gets another number, so its address is not known here.
+            // A replacement of this process has another number, so its address is not known here.
             env.push(("TF_CONFIG".into(), ps.config(number).to_string()));
             let job: Vec<&Host> = self.plan.hosts.iter().collect();
             if !job.iter().all(|host| host.is_here()) {
@@ -390,7 +390,7 @@ impl ElasticJob<'_> {
         Ok(process)
     }
 
-    /// Reports that the slots are too few to continue. Fails when no process is left whose own
+    /// Reports that there are too few slots to continue. Fails if no process is left whose own
     /// timeout would end the job.
     fn mind_shortage(&mut self) -> Result<()> {
         let of_host = |(h, host): (usize, &Host)| match self.failed[h] < self.plan.failures {
@@ -404,7 +404,7 @@ impl ElasticJob<'_> {
         self.short.check(slots, needed, self.plan.timeout, self.slots.is_empty())
     }
 
-    /// Removes processes that have exited, and kills those that exceeded their grace period.
+    /// Removes processes that have exited, and kills those beyond their grace period.
     fn take_ended(&mut self) -> Vec<Slot> {
         for slot in &mut self.slots {
             let running = std::slice::from_mut(&mut slot.running);

@@ -15,13 +15,13 @@ pub struct PsServers {
     /// The address by which the ranks reach this host.
     host: String,
     servers: Vec<PsServer>,
-    /// Servers that were asked to end.
+    /// Servers that were asked to exit.
     leaving: Vec<Running>,
-    /// How many the ranks should use. Others stay until their tables have moved.
+    /// The number of servers that the ranks should use. Others stay until their tables have moved.
     wanted: usize,
-    /// Whether the ranks know the list.
+    /// Whether the ranks have received the list.
     is_announced: bool,
-    /// How often a server may die.
+    /// The number of failures after which a server fails the job.
     failures: usize,
 }
 
@@ -32,14 +32,14 @@ struct PsServer {
 }
 
 impl PsServers {
-    /// Servers that the first [`PsServers::tend`] starts.
+    /// The state before the first [`PsServers::tend`], which starts the servers.
     pub fn new(host: &str, count: usize, failures: usize) -> PsServers {
         let host = host.trim_matches(['[', ']']).to_string();
         let (servers, leaving) = (Vec::new(), Vec::new());
         PsServers { host, servers, leaving, wanted: count, is_announced: false, failures }
     }
 
-    /// Sets how many the ranks should use.
+    /// Sets the number of servers that the ranks should use.
     pub fn resize(&mut self, wanted: usize) {
         if wanted != self.wanted {
             tell(format!("{wanted} parameter servers from now on, {} before", self.wanted));
@@ -57,9 +57,9 @@ impl PsServers {
         json!({"cluster": {"ps": self.addresses()}, "task": {"type": "worker", "index": number}})
     }
 
-    /// Starts missing servers, restarts those that died, and ends those that hold nothing any more:
-    /// `settled` is the list that the tables have moved to. Returns whether the ranks must be told
-    /// the list.
+    /// Starts missing servers, restarts those that died, and ends those without tables. `settled`
+    /// is the list of servers that the tables have moved to. Returns whether the ranks must receive
+    /// the list again.
     pub fn tend(
         &mut self,
         secrets: &JobSecrets,
@@ -133,7 +133,7 @@ impl PsServers {
         })
     }
 
-    /// The processes that still run.
+    /// The processes that are still running.
     pub fn into_running(self) -> Vec<Running> {
         let mut running = self.leaving;
         running.extend(self.servers.into_iter().filter_map(|server| server.running));

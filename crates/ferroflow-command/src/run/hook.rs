@@ -1,5 +1,5 @@
-//! What the launcher puts into the Python programs that it starts: a folder at the front of
-//! PYTHONPATH whose `sitecustomize` redirects TensorFlow and fills in the flags of a task.
+//! The hook for the Python programs that the launcher starts: a folder at the front of PYTHONPATH.
+//! Its `sitecustomize` redirects TensorFlow and fills in the flags of a task.
 
 use ferroflow::graph::default_catalog;
 use ferroflow::{Code, Error, Result};
@@ -32,7 +32,7 @@ impl Hook {
             Error::new(Code::Unavailable, format!("cannot write {}: {e}", folder.display()))
         };
         let _ = std::fs::remove_dir_all(&folder);
-        // A folder that is there already belongs to someone else.
+        // A folder that exists already belongs to another process.
         std::fs::create_dir(&folder).map_err(problem)?;
         let hook = Hook(folder.clone());
         for (name, text) in FILES {

@@ -1,4 +1,4 @@
-//! The command lines of `horovodrun` and `mpirun`, as `ferroflow run` understands them: their flags
+//! The command lines of `horovodrun` and `mpirun`, as `ferroflow run` understands them: flags
 //! besides its own, and a program without `--` in front.
 
 use super::hosts::{self, Host, invalid};
@@ -6,7 +6,7 @@ use clap::Command;
 use ferroflow::Result;
 use std::ffi::OsString;
 
-/// What a flag of another launcher means here.
+/// The effect of another launcher's flag.
 #[derive(Clone, Copy)]
 enum Meaning {
     /// A flag of this command with another name.
@@ -29,11 +29,11 @@ enum Meaning {
     OnePerHost,
     /// An option of ssh.
     Ssh(&'static str),
-    /// Nothing; it has so many values.
+    /// No effect; the flag has this many values.
     Ignored(usize),
-    /// Nothing; it has a name and a value.
+    /// No effect; the flag has a name and a value.
     IgnoredPair,
-    /// It would change what runs. The text says what to do instead.
+    /// The flag would change the processes of the job. The text is the advice to the user.
     Refused(&'static str),
 }
 
@@ -109,8 +109,8 @@ const HOROVODRUN: [(&str, Meaning); 63] = [
     ("--blacklist-cooldown-range", Ignored(2)),
 ];
 
-/// Flags of mpirun, of Open MPI and of MPICH, with one or two dashes. This command leaves the
-/// choice of processors to the system and its transport to `--transport`.
+/// Flags of mpirun, of Open MPI and of MPICH, with one or two dashes. `ferroflow run` leaves the
+/// choice of processors to the system, and that of the transport to `--transport`.
 const MPIRUN: [(&str, Meaning); 92] = [
     ("c", Renamed("--np")),
     ("n", Renamed("--np")),
@@ -225,9 +225,9 @@ fn takes_next(command: &Command, flag: &str) -> bool {
     found.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
-/// The words of a command line in the flags of `command`, and the flags that were left out.
-/// The first `skipped` words are the names of the command. The program begins behind `--`, or with
-/// the first word that is no flag and no value of one.
+/// Translates the words of a command line into the flags of `command`. Also returns the ignored
+/// flags. The first `skipped` words are the names of the command. The program starts after `--`, or
+/// at the first word that is neither a flag nor the value of one.
 pub fn translated(
     words: Vec<OsString>,
     skipped: usize,
@@ -336,7 +336,7 @@ impl Translation {
                 self.ignored.push(flag.to_string());
             }
             IgnoredPair => {
-                // The name says what the flag is about.
+                // The first value names the setting, so the message shows it.
                 self.ignored.push(format!("{flag} {}", value()?));
                 value()?;
             }
@@ -351,7 +351,7 @@ impl Translation {
         self.out.extend(["-x".into(), format!("{name}={value}").into()]);
     }
 
-    /// Adds what depends on several flags.
+    /// Adds the flags that depend on several others.
     fn finish(&mut self) -> Result<()> {
         if let Some(ssh) = self.ssh.take() {
             self.out.extend(["--rsh".into(), ssh.into()]);
@@ -377,7 +377,7 @@ impl Translation {
 }
 
 /// The lines of a host file as the value of `-H`: `HOST slots=N` as for Open MPI and horovodrun, or
-/// `HOST:N` as for MPICH. More words of a line are left out.
+/// `HOST:N` as for MPICH. Ignores other words of a line.
 fn host_list(lines: &str) -> String {
     let host = |line: &str| {
         let line = line.split('#').next()?.trim().replace(" = ", "=");

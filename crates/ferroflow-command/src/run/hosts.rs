@@ -38,7 +38,7 @@ impl Host {
     }
 }
 
-/// As it is written in a list: `user@host:2`, `[::1]:2`.
+/// The form in a list of hosts: `user@host:2`, `[::1]:2`.
 impl std::fmt::Display for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
@@ -127,7 +127,7 @@ fn parse_one(part: &str) -> Result<Host> {
         }
     };
     let slots = slots.and_then(|s| s.parse().ok()).filter(|&s| s > 0).ok_or_else(odd)?;
-    // The remote shell would take such a name for an option.
+    // The remote shell would parse such a name as an option.
     let is_word = |word: &str| !word.is_empty() && !word.starts_with('-');
     if !is_word(name) || !user.is_none_or(is_word) {
         return Err(odd());

@@ -3,14 +3,14 @@
 use super::hosts::invalid;
 use ferroflow::Result;
 
-/// Ports that are counted up from the first.
+/// Consecutive ports from the first.
 pub struct HttpPorts {
     host: String,
     first: u16,
 }
 
 impl HttpPorts {
-    /// From `HOST:PORT`, or a port of loopback.
+    /// Parses `HOST:PORT`, or a port of loopback.
     pub fn parse(address: &str) -> Result<HttpPorts> {
         let (host, port) = address.rsplit_once(':').unwrap_or(("127.0.0.1", address));
         let first = port.parse::<u16>().ok().filter(|port| *port > 0);
@@ -25,7 +25,7 @@ impl HttpPorts {
         self.first
     }
 
-    /// The environment variable of process `index`. A port beyond the last is refused there.
+    /// The environment variable of process `index`. The process refuses a port beyond the last.
     pub fn of(&self, index: usize) -> (String, String) {
         let port = usize::from(self.first) + index;
         ("FERROFLOW_HTTP".into(), format!("{}:{port}", self.host))

@@ -9,7 +9,7 @@ use std::net::ToSocketAddrs;
 /// How long the certificates of a job are valid. New connections fail afterwards.
 const DAYS: u32 = 365;
 
-/// The secrets of one job. They live in the memory of the launcher and of its processes.
+/// The secrets of one job. Only the launcher and the processes of the job have them in memory.
 pub struct JobSecrets {
     token: JobToken,
     /// The CA of a job that leaves this host.
@@ -19,7 +19,7 @@ pub struct JobSecrets {
 }
 
 impl JobSecrets {
-    /// `leaves` says whether the job leaves this host, `insecure` that it does so unprotected.
+    /// The secrets of a job. `leaves`: the job leaves this host; `insecure`: without certificates.
     pub fn new(leaves: bool, insecure: bool) -> Result<JobSecrets> {
         let authority = (leaves && !insecure).then(JobAuthority::new).transpose()?;
         let token = match &authority {
@@ -37,8 +37,8 @@ impl JobSecrets {
         self.authority.is_some()
     }
 
-    /// The variables of a process that may be each of `roles` and runs on `host`, which others
-    /// reach by `address`.
+    /// The variables of a process on `host` that may be each of `roles`. Other processes reach it
+    /// at `address`.
     pub fn env(
         &self,
         roles: &[String],
@@ -47,7 +47,7 @@ impl JobSecrets {
     ) -> Result<Vec<(String, String)>> {
         let mut env = Vec::new();
         if let Some(authority) = &self.authority {
-            // Groups of some of the ranks number them anew, so all are members too.
+            // Groups of some of the ranks have numbers of their own, so all ranks are members too.
             let roles = [roles, &["member".to_string()]].concat();
             let credentials = authority.inline(&roles, &names(host, address), DAYS)?;
             env.push(("FERROFLOW_CREDENTIALS".into(), credentials));
@@ -58,7 +58,7 @@ impl JobSecrets {
         Ok(env)
     }
 
-    /// What the launcher itself trusts, as the process `role` at `address`.
+    /// The launcher's own trust, as the process `role` at `address`.
     pub fn trust(&self, role: &str, address: &str) -> Result<Trust> {
         let credentials = match &self.authority {
             Some(authority) => {

@@ -4,7 +4,7 @@ use crate::launch::tell;
 use ferroflow::{Code, Error, Result};
 use std::time::{Duration, Instant};
 
-/// When the shortage began, and the number of slots last reported.
+/// The start of the shortage, and the last reported number of slots.
 #[derive(Default)]
 pub struct Shortage(Option<(Instant, usize)>);
 

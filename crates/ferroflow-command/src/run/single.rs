@@ -10,11 +10,11 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The variable that tells a program where its server is.
+/// The variable that holds the address of the program's server.
 const TARGET: &str = "FERROFLOW_TARGET";
 
 /// Runs a program with the standard streams of this process. Its sessions use a server in this
-/// process, whose folder is the program's. Returns the exit code.
+/// process, which runs in the program's folder. Returns the exit code.
 pub fn run(program: &[String], client: Client, env: &[(String, String)]) -> Result<u8> {
     let Some((name, arguments)) = program.split_first() else {
         return Err(super::hosts::invalid("no program to run".into()));
@@ -46,8 +46,8 @@ fn serve() -> Result<BackgroundServer> {
     BackgroundServer::start(ServerOptions::new(cluster, "localhost", 0))
 }
 
-/// Waits for the program. A signal to this process ends it: Ctrl-C has already reached a program in
-/// the same terminal, which gets time to save its work.
+/// Waits for the program. A signal to this process ends the program. Ctrl-C has already reached a
+/// program in the same terminal, which gets time to save its work.
 fn wait(child: &mut Child, inbox: &Receiver<JobEvent>) -> Result<u8> {
     let problem = |e: std::io::Error| Error::new(Code::Internal, format!("cannot wait: {e}"));
     let mut until: Option<(Instant, Signal)> = None;

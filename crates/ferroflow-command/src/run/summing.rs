@@ -71,10 +71,10 @@ pub struct ElasticServers {
     servers: Vec<ElasticServer>,
     /// The address of the elastic driver.
     driver: String,
-    /// How often a server may die.
+    /// The number of failures after which a server is not restarted.
     failures: usize,
     started: usize,
-    /// How many there should be, as the driver knows.
+    /// The number of servers that the driver knows.
     told: Option<usize>,
 }
 
@@ -85,15 +85,14 @@ struct ElasticServer {
 }
 
 impl ElasticServers {
-    /// Servers that the first [`ElasticServers::tend`] starts.
+    /// The state before the first [`ElasticServers::tend`], which starts the servers.
     pub fn new(hosts: &[Host], driver: &str, failures: usize) -> ElasticServers {
         let server = |host: &Host| ElasticServer { host: host.clone(), running: None, failed: 0 };
         let servers = hosts.iter().map(server).collect();
         ElasticServers { servers, driver: driver.into(), failures, started: 0, told: None }
     }
 
-    /// Starts missing servers and restarts those that died. Returns how many there should be, if
-    /// that has changed.
+    /// Starts missing servers and restarts those that died. Returns their number if it has changed.
     pub fn tend(
         &mut self,
         secrets: &JobSecrets,
@@ -115,7 +114,7 @@ impl ElasticServers {
             if server.failed >= self.failures {
                 continue;
             }
-            // A new name for each process, as ranks have.
+            // Each process has a new name, as ranks do.
             let name = format!("server {}", self.started);
             self.started += 1;
             let mut env = vec![
@@ -130,13 +129,13 @@ impl ElasticServers {
         Ok((self.told.replace(count) != Some(count)).then_some(count))
     }
 
-    /// The processes that still run.
+    /// The processes that are still running.
     pub fn take_running(&mut self) -> Vec<Running> {
         self.servers.drain(..).filter_map(|server| server.running).collect()
     }
 }
 
-/// Serves until the ranks are done.
+/// Runs a reduce server until the ranks are done.
 pub fn serve() -> Result<()> {
     if let Some(member) = ElasticMember::server_from_env()? {
         return serve_elastic(member);
@@ -153,7 +152,7 @@ pub fn serve() -> Result<()> {
     Engine::start(group, EngineOptions::default())?.serve()
 }
 
-/// Serves one group of ranks after the other.
+/// Runs a reduce server for one group of ranks after the other.
 fn serve_elastic(mut member: ElasticMember) -> Result<()> {
     loop {
         let group = match member.next_group(&GroupOptions::default()) {

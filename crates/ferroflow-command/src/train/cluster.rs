@@ -45,7 +45,7 @@ struct Cluster<'a> {
     restarts: usize,
     /// Output lines with the number of their worker; `None` when a worker has closed its output.
     lines: mpsc::Sender<(usize, Option<String>)>,
-    /// What the tasks do; it outlives them.
+    /// The board of the tasks; it outlives them.
     watched: &'a JobBoard,
 }
 
@@ -341,7 +341,7 @@ pub fn work(args: &Args) -> Result<()> {
     let (Some(spec), Some(task)) = (&args.cluster, args.task) else {
         return Err(failed("worker", "missing --cluster or --task"));
     };
-    // The servers of the cluster have the credentials of their environment, too.
+    // The servers of the cluster have these credentials, too.
     let (cluster, trust) = (ClusterSpec::parse(spec)?, Trust::from_env()?);
     let options = ServerOptions { trust, ..ServerOptions::new(cluster, "worker", task) };
     let metrics = options.metrics.clone();
@@ -359,12 +359,12 @@ pub fn work(args: &Args) -> Result<()> {
         mixed_precision: None,
     };
     train_and_report(args, &place, &metrics, &StopRequest::on_signal()?)?;
-    // Other workers may still need this server. The leader closes our input when all are done.
+    // Other workers may still need this server. The leader closes this input when all are done.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
 }
 
-/// Runs one task of a cluster that another launcher has made, over hosts that it has chosen.
+/// Runs one task of a cluster that another launcher has started.
 pub fn take_part(args: &Args, config: &TfConfig) -> Result<()> {
     config.ensure_serves()?;
     let count = |job: &str| config.cluster.tasks().filter(|(name, _, _)| *name == job).count();

@@ -8,13 +8,13 @@ use ferroflow::{Code, Error, Result};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One of the ways.
+/// One of the ways to train.
 struct Way {
     label: &'static str,
     flags: &'static [&'static str],
     /// Whether there is more than one worker.
     is_cluster: bool,
-    /// Whether a global step has the examples of all workers.
+    /// Whether a global step covers the examples of all workers.
     is_in_step: bool,
 }
 

@@ -33,12 +33,12 @@ pub struct Size {
     pub height: usize,
     pub width: usize,
     pub channels: usize,
-    /// The pixel value that stands for 1.
+    /// The pixel value for 1.
     pub white: u8,
 }
 
 impl Size {
-    /// How many numbers an image is.
+    /// The number of values in an image.
     pub fn pixels(self) -> usize {
         self.height * self.width * self.channels
     }
@@ -98,8 +98,8 @@ impl ImageSet {
 }
 
 impl ImageSet {
-    /// Made-up house numbers: a digit of seven segments, somewhere in a picture of 32 by 32 pixels,
-    /// in a random colour before another one, with noise.
+    /// Synthetic house numbers: a digit of seven segments at a random place in an image of 32 by 32
+    /// pixels, in a random colour on another one, with noise.
     pub fn synthetic() -> ImageSet {
         let mut draw = Draw::new(11);
         let mut images = |count: usize| {
@@ -187,7 +187,7 @@ impl Images {
         starts.map(move |i| self.chosen(&all[i..(i + n).min(all.len())]))
     }
 
-    /// Pixels between 0 and 1, a row for each image, and classes.
+    /// Pixels between 0 and 1, one row for each image, and classes.
     fn chosen(&self, which: &[usize]) -> Result<(Tensor, Tensor)> {
         let (n, scale) = (self.size.pixels(), 1.0 / f32::from(self.size.white.max(1)));
         let mut pixels = Vec::with_capacity(which.len() * n);

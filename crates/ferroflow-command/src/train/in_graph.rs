@@ -78,7 +78,7 @@ impl Towers {
         let (mut built, mut gradients) = (Vec::new(), Vec::<Vec<GradAndVar>>::new());
         let step = g.device(on_worker(0), || g.global_step());
         for task in 0..args.workers {
-            // The variables of the first copy are those of all others.
+            // All copies share the variables of the first one.
             g.device(on_worker(task), || {
                 g.variable_scope("model", Reuse::Auto, || {
                     let tower = build(args.model, &source, g);
@@ -171,7 +171,7 @@ fn in_step(
     Ok(())
 }
 
-/// A thread for each copy runs steps of its own in the same session.
+/// Starts a thread for each copy, which runs its own steps in the same session.
 fn each_alone(
     args: &Args,
     towers: &Towers,

@@ -4,7 +4,7 @@ use ferroflow::{Code, Error, Result};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (760, 440);
-/// A chart has no more pixels than this to show points in.
+/// The number of horizontal pixels in which a chart shows points.
 const MAX_POINTS: usize = 400;
 
 /// Colours that stay apart in light and dark mode and for colour-blind readers.
@@ -29,7 +29,7 @@ pub struct LossCurve {
     pub points: Vec<(i64, f32)>,
 }
 
-/// Draws the curves on a logarithmic loss axis, on which the end of training is still visible.
+/// Draws the curves on a logarithmic loss axis, which also shows the end of training well.
 pub fn svg(title: &str, curves: &[LossCurve]) -> Result<String> {
     let caption = format!("{title}: loss by global step");
     let labels = AxisLabels { caption, x: "global step", scale: 1.0 };
@@ -42,7 +42,7 @@ fn styled(title: &str, draw: impl FnOnce(&mut String) -> Drawn) -> Result<String
     draw(&mut text).map_err(|e| {
         Error::new(Code::Internal, format!("cannot draw the loss chart of {title}: {e}"))
     })?;
-    // The rules go right behind the opening tag.
+    // Inserts the rules after the opening tag.
     let at = text.find("<svg").and_then(|tag| Some(tag + text[tag..].find('>')? + 1));
     text.insert_str(at.unwrap_or(0), STYLE);
     Ok(text)
@@ -55,7 +55,7 @@ pub struct TimeCurve {
     pub points: Vec<(f64, f32)>,
 }
 
-/// Draws losses by time, on a logarithmic loss axis. A point is the mean of the losses of a moment,
+/// Draws losses by time, on a logarithmic loss axis. A point is the mean loss of an interval,
 /// because the losses of single batches differ much.
 pub fn by_time(title: &str, curves: &[TimeCurve]) -> Result<String> {
     let end = curves.iter().flat_map(|c| c.points.iter().map(|p| p.0)).fold(0.0, f64::max);
@@ -69,10 +69,10 @@ pub fn by_time(title: &str, curves: &[TimeCurve]) -> Result<String> {
     styled(title, |text| draw(&labels, &curves, text))
 }
 
-/// The number of moments into which the time of a chart is divided.
+/// The number of intervals in a chart.
 const MOMENTS: i64 = 120;
 
-/// The mean loss of each moment until `end`.
+/// The mean loss of each interval until `end`.
 fn moments(curve: &TimeCurve, end: f64) -> Vec<(i64, f32)> {
     let mut sums = std::collections::BTreeMap::<i64, (f32, f32)>::new();
     for (seconds, loss) in curve.points.iter().filter(|(_, loss)| loss.is_finite()) {
@@ -83,11 +83,11 @@ fn moments(curve: &TimeCurve, end: f64) -> Vec<(i64, f32)> {
     sums.into_iter().map(|(moment, (sum, count))| (moment, sum / count)).collect()
 }
 
-/// What the axes of a chart mean.
+/// The labels of a chart's axes.
 struct AxisLabels {
     caption: String,
     x: &'static str,
-    /// What a step of the x axis stands for.
+    /// The value of one step on the x axis.
     scale: f64,
 }
 
@@ -151,7 +151,7 @@ fn thinned(points: &[(i64, f32)]) -> Vec<(i64, f64)> {
     all.into_iter().step_by(every).chain(last).collect()
 }
 
-/// The range of steps, and the losses rounded outwards to powers of ten.
+/// The range of steps, and that of the losses, rounded outwards to powers of ten.
 fn ranges(curves: &[LossCurve]) -> (std::ops::Range<i64>, std::ops::Range<f64>) {
     let all = || curves.iter().flat_map(|c| usable(&c.points));
     let first = all().map(|p| p.0).min().unwrap_or(0);

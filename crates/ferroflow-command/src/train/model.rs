@@ -16,7 +16,7 @@ pub struct Built {
     pub input: Output,
     pub target: Output,
     pub loss: Output,
-    /// Numbers to show beside the loss.
+    /// Values to show beside the loss.
     pub shown: Vec<(&'static str, Output)>,
     /// The score on test data, if there is any.
     pub score: Option<(&'static str, Output)>,
@@ -90,7 +90,7 @@ fn linear(g: &Graph) -> Built {
 fn images(model: Model, size: Size, g: &Graph) -> Built {
     let x = g.placeholder::<f32>("image", [None, Some(size.pixels())]);
     let y = g.placeholder::<i64>("class", [None]);
-    // The digits that come with the command are small.
+    // The digits inside the command are small images.
     let width = if size.pixels() <= 64 { 16 } else { 32 };
     let hidden = match model {
         Model::Cnn => {
@@ -148,7 +148,7 @@ pub enum Trainer {
 #[derive(Clone, Copy)]
 pub struct Replicas {
     pub workers: usize,
-    /// Those among them that a step does not wait for.
+    /// The number of backup workers, for which a step does not wait.
     pub backup: usize,
 }
 

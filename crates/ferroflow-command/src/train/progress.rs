@@ -155,7 +155,7 @@ impl TrainProgress {
         }
     }
 
-    /// Prints the result, where the files are, and the commands that show them.
+    /// Prints the result, the paths of the files, and the commands that show them.
     pub fn summary(&self, args: &Args, o: &TrainOutcome, out: &Path, interrupted: bool) {
         let trained = o.step - o.first_step;
         let rate = if o.seconds > 0.0 { trained as f64 / o.seconds } else { 0.0 };

@@ -219,7 +219,7 @@ pub fn train(
     let built = &job.built;
     let mut session = job.open(args, place, last, out).map_err(|e| explain(e, out))?;
     if place.worker != 0 {
-        // This worker saves nothing, and its step may block on workers that have stopped: cancel
+        // This worker saves nothing, and its step may block on workers that have stopped: cancels
         // it.
         let session = session.session()?.clone();
         stop.then(move || drop(session.close()));
@@ -235,7 +235,7 @@ pub fn train(
         let feeds = [(&built.input, x), (&built.target, y)];
         let wanted = (built.loss.scalar::<f32>(), &shown);
         let (loss, values) = match session.train_fed(feeds, wanted) {
-            // A synchronous step may block on a worker that has stopped: check `stop` again.
+            // A synchronous step may block on a worker that has stopped: checks `stop` again.
             Err(e) if e.code() == Code::DeadlineExceeded && place.in_step => continue,
             Err(_) if stop.is_set() && place.worker != 0 => break,
             result => result?,
@@ -275,7 +275,7 @@ pub fn train(
         outcome.stale = Some(sync.stale_steps(session.session()?)?);
     }
     outcome.checkpoint = session.close()?;
-    // Other workers may have advanced the global step meanwhile.
+    // Other workers may have advanced the global step since then.
     let saved = outcome.checkpoint.as_ref().and_then(|path| path.rsplit('-').next()?.parse().ok());
     outcome.step = saved.unwrap_or(step);
     Ok(outcome)

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The format of a request, which is also that of its answer.
+/// The format of a request and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Format {
     /// `instances`: a list of examples.
@@ -39,7 +39,7 @@ pub(super) struct PredictData {
     _memory: Reservation,
 }
 
-/// What a value takes, in a list that has room for as many again, beside its reference in another.
+/// The memory of a value: in a list with room for as many again, and its reference in another list.
 const VALUE: usize = 2 * (size_of::<Value>() + size_of::<&Value>());
 
 impl PredictBody {
@@ -116,7 +116,7 @@ impl PredictData {
     }
 }
 
-/// Whether a value is an object of inputs, and not the bytes of a string.
+/// Whether a value is an object of inputs, rather than the bytes of a string.
 fn is_named(value: &Value) -> bool {
     matches!(value, Value::Object(object) if base64_text(object).is_none())
 }
@@ -140,7 +140,7 @@ fn dtype_of(signature: &Signature, name: &str) -> Result<DType> {
     Ok(info.dtype)
 }
 
-/// The tensor of a value that has all dimensions.
+/// The tensor of a value that includes the batch dimension.
 fn whole(value: &Value, dtype: DType) -> Result<Tensor> {
     let shape = shape_of(value);
     let mut leaves = Vec::new();
@@ -159,7 +159,7 @@ fn tensor(rows: &[&Value], dtype: DType) -> Result<Tensor> {
     tensor_of_leaves(&leaves, shape, dtype)
 }
 
-/// The shape, by the first element of each list.
+/// The shape, from the first element of each list.
 fn shape_of(mut value: &Value) -> Vec<usize> {
     let mut shape = Vec::new();
     while let Value::Array(items) = value {
@@ -263,9 +263,9 @@ fn feature(values: &[&Value]) -> Result<ExampleFeature> {
     })
 }
 
-/// The object of a body, and its memory: a byte or two can be a value of many.
+/// The object of a body, and the reservation of its memory: a byte or two can become a whole value.
 fn object(body: &[u8]) -> Result<(Map<String, Value>, Reservation)> {
-    // Each value follows one of these, or begins with it.
+    // Each value follows one of these bytes, or starts with one.
     let values = body.iter().filter(|byte| b",:[{".contains(byte)).count();
     let memory = Reservation::new(values.saturating_mul(VALUE).saturating_add(body.len()))?;
     let text = std::str::from_utf8(body)
@@ -286,7 +286,7 @@ fn object(body: &[u8]) -> Result<(Map<String, Value>, Reservation)> {
     }
 }
 
-/// The text with `NaN` and `Infinity` as strings. They are no JSON, but clients send them.
+/// The text with `NaN` and `Infinity` as strings. They are not JSON, but clients send them.
 fn with_special_numbers(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     let (mut rest, mut in_string) = (text, false);

@@ -1,4 +1,4 @@
-//! The page to try a model in the browser: three files, without anything from other servers.
+//! The page to try a model in the browser: three files, which load nothing from other servers.
 
 use crate::http::HttpAnswer;
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use crate::wire::{ModelSpec, VersionChoice};
 
-/// What a path asks for.
+/// The model and the operation of a path.
 #[derive(Debug, PartialEq)]
 pub(super) struct Route {
     pub spec: ModelSpec,

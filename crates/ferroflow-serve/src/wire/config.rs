@@ -103,8 +103,8 @@ fn model(config: pb::ModelConfig) -> Result<ModelSource> {
     Ok(ModelSource { name: config.name, path, versions, labels: config.version_labels })
 }
 
-/// Reads a message from text: each field by the expression for its value, which a list of a
-/// repeated field adds to.
+/// Reads a message from text: each field by the expression for its value. A repeated field appends
+/// to its list.
 macro_rules! from_text {
     ($message:ty { $($name:literal $kind:expr => |$this:ident, $value:ident| $take:expr;)* }) => {
         impl FromText for $message {

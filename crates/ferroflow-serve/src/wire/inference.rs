@@ -87,7 +87,7 @@ impl MultiInferenceRequest {
     }
 }
 
-/// What one task of a MultiInference found.
+/// The result of one task of a MultiInference.
 pub(crate) enum InferenceAnswer {
     Classes(Vec<Classes>),
     Values(Vec<f32>),

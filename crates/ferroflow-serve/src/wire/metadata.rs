@@ -54,7 +54,7 @@ pub(crate) fn metadata_answer(name: &str, version: i64, signatures: &SignatureDe
     })
 }
 
-/// The same in protobuf's JSON format, with the names of the fields as they are in the definition.
+/// The same in protobuf's JSON format, with the field names of the definition.
 pub(crate) fn metadata_json(name: &str, version: i64, signatures: &SignatureDefs) -> Value {
     let signature = |def: &tf::SignatureDef| {
         json!({

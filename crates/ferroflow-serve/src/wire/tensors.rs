@@ -1,4 +1,4 @@
-//! Output tensors with their values in the field of their type, as TensorFlow Serving answers.
+//! Output tensors with their values in the field of their type, as in TensorFlow Serving's answers.
 //! Clients read `float_val`, and TensorFlow's own client reads strings only from `string_val`.
 
 use ferroflow_core::{DType, Element, Result, Tensor, bf16, f16};

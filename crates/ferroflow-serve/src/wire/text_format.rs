@@ -3,24 +3,24 @@
 use ferroflow_core::{Error, Result, bail, ensure, err};
 use std::str::FromStr;
 
-/// Messages inside messages, at most.
+/// The deepest nesting of messages.
 const MOST_DEPTH: usize = 32;
 
 /// A message that can be read from text.
 pub(super) trait FromText: Default {
-    /// Takes the value of the field `name`. An element of a list comes alone.
+    /// Takes the value of the field `name`. Called once for each element of a list.
     fn take(&mut self, name: &str, value: &mut TextReader<'_>) -> Result<Field>;
 }
 
-/// What a message says of a field whose value it was offered.
+/// The kind of a field that a message was offered.
 pub(super) enum Field {
-    /// There is none of this name; the value was not read.
+    /// The message has no such field; the value was not read.
     Unknown,
-    /// It may stand once.
+    /// The field may appear once.
     Once,
-    /// It may stand once, and only one field of this group may.
+    /// The field may appear once, and only one field of this group may appear.
     OneOf(&'static str),
-    /// It may stand any number of times.
+    /// The field may appear any number of times.
     Repeated,
 }
 
@@ -60,7 +60,7 @@ impl TextReader<'_> {
         Ok(message)
     }
 
-    /// A string. Strings that follow each other are one.
+    /// A string. Adjacent strings are joined.
     pub fn string(&mut self) -> Result<String> {
         String::from_utf8(self.bytes()?)
             .map_err(|_| err!(InvalidArgument, "the string is not valid UTF-8"))
@@ -94,7 +94,7 @@ impl TextReader<'_> {
         } else if digits.len() > 1 && digits.starts_with('0') {
             u64::from_str_radix(digits, 8).ok()
         } else {
-            // `parse` takes a sign, too.
+            // `parse` would accept a sign, too.
             digits.starts_with(|c: char| c.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
         };
         let number = number.map(|n| if is_negative { -i128::from(n) } else { i128::from(n) });

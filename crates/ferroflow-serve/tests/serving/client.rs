@@ -92,7 +92,7 @@ fn spec_version(spec: Bytes) -> i64 {
     }
 }
 
-/// The values of a length-delimited field. The message has no other kinds before it.
+/// The values of a length-delimited field. The message has no fields of other kinds before it.
 pub fn field(message: Bytes, number: u32) -> Vec<Bytes> {
     let mut reader = MessageReader::new([message]);
     let mut found = Vec::new();
@@ -129,7 +129,7 @@ pub async fn http(to: SocketAddr, method: &str, path: &str, body: &str) -> (u16,
     http_with(to, &format!("Host: {to}"), method, path, body).await
 }
 
-/// The same with other headers.
+/// The same with additional headers.
 pub async fn http_with(
     to: SocketAddr,
     headers: &str,

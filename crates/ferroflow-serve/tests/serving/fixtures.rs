@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// No wait of a test takes longer.
+/// The longest wait of a test.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A folder that is removed at the end of a test.
@@ -38,7 +38,7 @@ impl Drop for Folder {
     }
 }
 
-/// y = x / 2 + `b`, with variables. A second signature gives a scalar for any batch.
+/// y = x / 2 + `b`, with variables. A second signature returns a scalar for any batch.
 pub fn export_half_plus(b: f32, to: &Path) {
     let g = Graph::new();
     let x = g.placeholder::<f32>("x", [None]);

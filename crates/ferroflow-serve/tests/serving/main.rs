@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Looks for versions often.
+/// Checks for versions often.
 fn quick() -> ModelsOptions {
     ModelsOptions { poll: Duration::from_millis(10), ..ModelsOptions::default() }
 }
@@ -228,7 +228,7 @@ async fn a_version_that_cannot_be_loaded_leaves_the_old_one() {
     until("the failure", async || state(0).await == "END").await;
     let inputs = [("x", floats(&[4.0]))];
     assert_eq!(predict(&grpc, of("half"), &inputs, &[]).await.unwrap().0, 1);
-    // It is tried again when its files have changed.
+    // The model is tried again when its files have changed.
     std::fs::remove_dir_all(folder.join("half/2")).unwrap();
     export_half_plus(3.0, &folder.join("half/2"));
     until("the second try", async || state(0).await == "AVAILABLE").await;
@@ -369,7 +369,7 @@ async fn requests_are_batched_and_a_bad_one_fails_alone() {
     let nine = [("i", Tensor::vector(&[0i32; 9]))];
     let e = predict(&grpc, of("lookup"), &nine, &[]).await.unwrap_err();
     assert_eq!(e.code, code::INVALID_ARGUMENT);
-    // A result without rows cannot be given back to the requests of a batch.
+    // A result without rows cannot be split between the requests of a batch.
     let total = Spec { signature: "total", ..of("half") };
     let eight = [("x", floats(&[0.0; 8]))];
     let e = predict(&grpc, total, &eight, &[]).await.unwrap_err();
@@ -401,7 +401,7 @@ async fn large_requests_are_split_and_full_queues_refuse() {
     let (_, outputs) = predict(&grpc, of("half"), &[("x", floats(&x))], &[]).await.unwrap();
     let expected: Vec<f32> = x.iter().map(|x| x / 2.0 + 2.0).collect();
     assert_eq!(outputs[0].1.as_slice::<f32>().unwrap(), expected);
-    // Three kinds of requests that wait for others of their kind.
+    // Three kinds of requests, which wait for others of their kind.
     let wait = |signature: &'static str, filter: &'static [&'static str]| {
         let grpc = grpc.clone();
         let spec = Spec { signature, ..of("half") };
@@ -486,7 +486,7 @@ async fn a_hostile_model_does_not_hold_up_another() {
     // Restoring its variables never ends.
     export_half_plus(2.0, &folder.join("stuck/1"));
     fifo(folder.join("stuck/1/variables/variables.index"));
-    // Its graph is no file.
+    // The file of its graph is a FIFO.
     export_half_plus(2.0, &folder.join("pipe/1"));
     fifo(folder.join("pipe/1/saved_model.pb"));
     let loading = ModelsOptions { load_timeout: Duration::from_secs(5), ..quick() };

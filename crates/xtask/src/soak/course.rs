@@ -8,15 +8,15 @@ pub struct Course {
     /// Time, global step and loss.
     points: Vec<(Duration, i64, f64)>,
     furthest: i64,
-    /// How often the global step went back because a checkpoint was restored.
+    /// How often the global step decreased because a checkpoint was restored.
     returns: u32,
 }
 
-/// Points in a median.
+/// The number of points in a median.
 const SOME: usize = 50;
 
 impl Course {
-    /// Reads a line of a worker; true if it reports a step.
+    /// Reads a line of a worker. Returns whether it reports a step.
     pub fn take(&mut self, line: &str, at: Duration) -> bool {
         let Ok(json) = serde_json::from_str::<serde_json::Value>(line) else { return false };
         let Some(step) = json["global_step"].as_i64() else { return false };
@@ -64,7 +64,7 @@ impl Course {
     }
 }
 
-/// NaN if one of the values is NaN.
+/// The median. NaN if one of the values is NaN.
 fn median(points: &[(Duration, i64, f64)]) -> f64 {
     let mut losses: Vec<f64> = points.iter().map(|(_, _, loss)| *loss).collect();
     if losses.iter().any(|loss| loss.is_nan()) {

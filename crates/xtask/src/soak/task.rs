@@ -19,11 +19,11 @@ pub struct Cluster {
     pub args_of_train: Vec<String>,
 }
 
-/// How long a task may take to end after SIGTERM: a worker may wait for one that has ended, until
-/// its step times out.
+/// The time that a task may take to end after SIGTERM. A worker may wait for another that has
+/// ended, until its step times out.
 const FAREWELL: Duration = Duration::from_secs(45);
 
-/// Age of a process at its first measurement: by then it has allocated what it needs.
+/// Age of a process at its first measurement: it has allocated its working memory by then.
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// A process of this age shows whether it leaks.
@@ -38,7 +38,7 @@ pub struct Task {
     last_step: Option<Instant>,
     /// When to restart it.
     due: Option<Instant>,
-    /// Of the running process, and of the oldest.
+    /// The resources of the running process, and of the oldest one.
     now: Span,
     longest: Span,
 }
@@ -81,7 +81,7 @@ impl Task {
         format!("{}:{}", self.job, self.index)
     }
 
-    /// Starts its next process; `number` marks its messages.
+    /// Starts its next process. `number` identifies its messages.
     pub fn start(
         &mut self,
         cluster: &Cluster,
@@ -148,7 +148,7 @@ impl Task {
         self.due.is_some_and(|at| now >= at)
     }
 
-    /// Records that it has made a step.
+    /// Notes that it has made a step.
     pub fn stepped(&mut self) {
         self.last_step = Some(Instant::now());
     }
@@ -179,7 +179,7 @@ impl Task {
     /// Sends SIGTERM.
     pub fn ask_to_end(&mut self) {
         let Some(child) = &mut self.child else { return };
-        // A worker writes a checkpoint, then waits for the end of its input.
+        // A worker writes a checkpoint, then waits until its input is closed.
         drop(child.stdin.take());
         let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     }
@@ -215,7 +215,7 @@ impl Task {
         if self.now.length > self.longest.length { &self.now } else { &self.longest }
     }
 
-    /// What it leaks, if it does.
+    /// Describes a leak, if there is one.
     pub fn growth(&self) -> Option<String> {
         let span = self.longest();
         let growing = (span.length >= LONG).then(|| span.growth())??;
@@ -259,8 +259,8 @@ impl Drop for Task {
 }
 
 impl Span {
-    /// What there is more of in the last quarter than in the second. Medians, since a restarted
-    /// task has connections of both processes for a moment.
+    /// The resources that have grown from the second quarter to the last. Compares medians, because
+    /// a restarted task briefly has connections of both processes.
     fn growth(&self) -> Option<String> {
         let quarter = self.used.len() / 4;
         let (second, last) =

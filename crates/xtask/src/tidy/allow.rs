@@ -17,7 +17,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Allow<'a> {
-    /// Reads `crates/xtask/tidy/NAME.allow`; a list that is not there is empty.
+    /// Reads `crates/xtask/tidy/NAME.allow`; a missing file is an empty list.
     pub fn read(tree: &'a Tree, name: &str) -> Allow<'a> {
         let path = format!("crates/xtask/tidy/{name}.allow");
         let lines = tree.file(&path).into_iter().flat_map(|file| file.lines());
@@ -35,7 +35,7 @@ impl<'a> Allow<'a> {
         entry.map(|entry| entry.is_used = true).is_some()
     }
 
-    /// Entries that nothing needs any more, and entries without a reason.
+    /// Unneeded entries, and entries without a reason.
     pub fn problems(&self) -> Vec<Finding> {
         let mut found = Vec::new();
         for entry in &self.entries {

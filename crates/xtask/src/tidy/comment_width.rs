@@ -22,7 +22,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// What a comment of the file begins with.
+/// The marker of comments in this file.
 fn marker(file: &Source) -> Option<&'static str> {
     match file.path.rsplit_once('.')?.1 {
         "rs" | "proto" => Some("//"),

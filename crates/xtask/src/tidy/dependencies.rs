@@ -16,7 +16,7 @@ const WITH_TOKIO: [&str; 8] = [
     "ferroflow-train",
 ];
 
-/// Crates with the kernels of ops begin with this.
+/// The prefix of the crates with ops' kernels.
 const OPS: &str = "ferroflow-ops";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -48,7 +48,7 @@ fn problem(tree: &Tree, document: &Source, link: &str) -> Option<String> {
     is_missing.then(|| format!("{target} has no heading #{anchor}"))
 }
 
-/// `path` as seen from the folder of the document `from`.
+/// The path of `path` as written in the document `from`.
 fn resolve(from: &str, path: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

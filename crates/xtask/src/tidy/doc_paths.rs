@@ -1,9 +1,9 @@
 //! Files and modules that a document names in backquotes exist.
 //!
 //! A path may be short: `core/src/error.rs` is a file of `ferroflow-core`, and `error.rs` is any
-//! file of that name. `{a,b}` stands for both, `*` and words in capitals for anything. Only Rust
-//! files, and paths that begin in a folder of the repository, are looked for: other names in
-//! backquotes may be the reader's own files.
+//! file of that name. `{a,b}` means both; `*` and words in capitals match anything. The rule checks
+//! only Rust files, and paths that begin in a folder of the repository: other names in backquotes
+//! may be the reader's own files.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ struct Known<'a> {
     /// Folders at the root of the repository.
     folders: HashSet<&'a str>,
     crates: Vec<&'a str>,
-    /// Everything that Rust files declare or import.
+    /// The names that Rust files declare or import.
     declared: HashSet<String>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Known<'a> {
         Known { tree, folders: folders.collect(), crates: tree.crates(), declared }
     }
 
-    /// The first path of a word that names files of the repository and is not there.
+    /// The first path in a word that looks like a file of the repository and does not exist.
     fn missing_path(&self, word: &str) -> Option<String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-./{},*".contains(c);
         if word.starts_with(['/', '.', '-']) || !word.chars().all(plain) {
@@ -76,7 +76,7 @@ impl<'a> Known<'a> {
         let pattern: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         let is_within = |file: &str| {
             let parts: Vec<&str> = file.split('/').collect();
-            // A folder is there if some file is in it.
+            // A folder exists if it contains a file.
             (0..parts.len()).any(|start| {
                 let window = &parts[start..parts.len().min(start + pattern.len())];
                 window.len() == pattern.len()
@@ -87,8 +87,8 @@ impl<'a> Known<'a> {
         self.tree.files.iter().any(|file| is_within(&file.path))
     }
 
-    /// Whether a word such as `graph::wire` begins with one of our crates and goes on with a name
-    /// that none of our files declares.
+    /// Whether a word such as `graph::wire` begins with one of our crates, and continues with a
+    /// name that none of our files declares.
     fn is_missing_module(&self, word: &str) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
         let word = word.trim_end_matches("()").trim_end_matches('!');
@@ -107,8 +107,8 @@ fn short(name: &str) -> &str {
     name.strip_prefix("ferroflow-").unwrap_or(name)
 }
 
-/// Whether a part of a path is what a document writes: itself, with `*` for anything; a word in
-/// capitals is a placeholder; a short crate name is its folder.
+/// Whether a part of a path matches the text of a document: literally, with `*` for anything. A
+/// word in capitals is a placeholder, and a short crate name is its folder.
 fn matches(pattern: &str, part: &str) -> bool {
     let stem = pattern.split('.').next().unwrap_or_default();
     let is_document =

@@ -6,7 +6,7 @@ use super::tree::Tree;
 
 /// Crates whose code runs for clients.
 const CRATES: [&str; 6] = ["op-kit", "ops-array", "ops-data", "ops-math", "ops-nn", "ops-state"];
-/// Ways around the module.
+/// Functions that bypass the module.
 const AROUND: [&str; 6] = [
     "std::fs::read",
     "std::fs::write",
@@ -15,7 +15,7 @@ const AROUND: [&str; 6] = [
     "std::fs::rename",
     "fs::File::open",
 ];
-/// Reads the name of the host, which is no file of a client.
+/// The path from which ops read the host's name. It is not a file of a client.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! A crate without unsafe code says `#![forbid(unsafe_code)]`.
+//! A crate without unsafe code has `#![forbid(unsafe_code)]`.
 
 use super::Finding;
 use super::tree::Tree;

@@ -22,7 +22,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     .collect()
 }
 
-/// What a package of the workspace links, if it does.
+/// What a package of the workspace links, if anything.
 fn linked(tree: &Tree, package: &str) -> Option<&'static str> {
     let has = |part: &str| {
         let start = format!("crates/{package}/{part}");

@@ -90,7 +90,7 @@ struct Guard {
 struct Walk<'a> {
     lockers: &'a HashSet<String>,
     function: String,
-    /// Variables of the function, closures that it defines itself excluded.
+    /// Variables of the function, without closures that it defines itself.
     locals: HashSet<String>,
     live: Vec<Guard>,
     found: Vec<Held>,
@@ -123,14 +123,14 @@ impl<'a> Walk<'a> {
         (self.function, self.locals, self.live) = outer;
     }
 
-    /// Visits code that runs at another time, without the guards of its surroundings.
+    /// Visits code that runs at another time, without the guards around it.
     fn later(&mut self, visit: impl FnOnce(&mut Self)) {
         let live = std::mem::take(&mut self.live);
         visit(self);
         self.live = live;
     }
 
-    /// Visits a body during which the temporaries of `head` live.
+    /// Visits a body during which the temporaries of `head` are alive.
     fn during(&mut self, head: &Expr, visit: impl FnOnce(&mut Self)) {
         let count = self.live.len();
         let mut temporary = Temporary { lockers: self.lockers, found: None };
@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
         self.live.truncate(count);
     }
 
-    /// Visits a block after a condition, during which the temporaries of its `let` parts live.
+    /// Visits a block after a condition, during which the temporaries of its `let` parts are alive.
     fn condition(&mut self, condition: &Expr, block: &syn::Block) {
         match condition {
             Expr::Let(part) => self.during(&part.expr, |walk| walk.visit_block(block)),
@@ -238,7 +238,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_expr_closure(&mut self, closure: &'ast syn::ExprClosure) {
-        // A closure that takes its variables along is mostly run by another thread or later.
+        // A `move` closure usually runs on another thread or later.
         match closure.capture {
             Some(_) => self.later(|walk| visit::visit_expr_closure(walk, closure)),
             None => visit::visit_expr_closure(self, closure),

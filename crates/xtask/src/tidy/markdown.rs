@@ -17,7 +17,7 @@ pub fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What stands in backquotes.
+/// The texts in backquotes.
 pub fn code(text: &str) -> Vec<Span<'_>> {
     let mut found = Vec::new();
     for (line, text) in prose(text) {
@@ -35,7 +35,7 @@ pub fn links(text: &str) -> Vec<Span<'_>> {
     for (line, text) in prose(text) {
         for (start, end) in [("](", ')'), ("src=\"", '"'), ("href=\"", '"')] {
             for (at, _) in text.match_indices(start) {
-                // Not within backquotes: that is an example.
+                // Text in backquotes is an example.
                 if text[..at].matches('`').count() % 2 == 1 {
                     continue;
                 }

@@ -1,14 +1,14 @@
-//! Text does without the phrases of `crates/xtask/tidy/phrases.txt`.
+//! No text contains the phrases of `crates/xtask/tidy/phrases.txt`.
 //!
-//! Words are compared, so that case, line breaks, comment marks and `_` do not matter; the end of a
-//! sentence separates.
+//! The rule compares words, so case, line breaks, comment marks and `_` do not matter. The end of a
+//! sentence ends a phrase.
 
 use super::Finding;
 use super::tree::{Source, Tree};
 
 const LIST: &str = "crates/xtask/tidy/phrases.txt";
 
-/// Files that people read or write; others are data.
+/// Files that people read or write. Other files are data.
 const ENDINGS: [&str; 10] =
     [".rs", ".md", ".py", ".toml", ".sh", ".proto", ".html", ".svg", ".yaml", ".yml"];
 

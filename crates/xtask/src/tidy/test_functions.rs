@@ -1,5 +1,5 @@
-//! A `#[test]` function is a test: it does not pass without doing anything, and if it is ignored it
-//! says why.
+//! A `#[test]` function tests something: it does not pass without doing anything, and if it is
+//! ignored it has a reason.
 //!
 //! A test that does nothing unless a variable is set is the body of a child process. A test that
 //! needs a second process runs itself again instead, and calls the body as an ordinary function

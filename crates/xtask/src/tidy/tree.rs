@@ -17,7 +17,7 @@ pub struct Tree {
 /// One file, its path relative to the root.
 pub struct Source {
     pub path: String,
-    /// Empty for a file that is not UTF-8 or that a program wrote.
+    /// The text; empty for a file that is not UTF-8 or that a program wrote.
     pub text: String,
     syntax: OnceCell<Option<syn::File>>,
 }
@@ -36,7 +36,7 @@ impl Tree {
         let mut paths: Vec<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
         paths.sort_unstable();
         paths.dedup();
-        // A file that was deleted and not committed is listed, too.
+        // Git also lists a file that was deleted without a commit.
         let read = |path: &&str| {
             let bytes = std::fs::read(root.join(path)).ok()?;
             Some(Source::new(path, String::from_utf8(bytes).unwrap_or_default()))
@@ -116,7 +116,7 @@ impl Source {
             && !self.is_test_module()
     }
 
-    /// Whether the file's name says that it is compiled for tests only.
+    /// Whether the file's name marks a module for tests only.
     fn is_test_module(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/src/tests/") || {
             let folders = self.path.split('/').skip(3);
@@ -125,8 +125,7 @@ impl Source {
     }
 }
 
-/// The identifiers of a file outside its tests, those within macro calls included, with their
-/// lines.
+/// The identifiers of a file outside its tests, including those in macro calls, with their lines.
 pub fn identifiers(file: &syn::File) -> Vec<(String, usize)> {
     let mut all = Identifiers(Vec::new());
     all.visit_file(file);

@@ -1,7 +1,7 @@
 //! A public type name has one meaning in the workspace, except those of `type_names.allow`.
 //!
-//! Counted are `pub struct`, `enum`, `trait`, `type` and `union` of library crates, outside tests
-//! and outside crates that are not published.
+//! The rule counts `pub struct`, `enum`, `trait`, `type` and `union` of library crates, except in
+//! tests and in crates that are not published.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl<'ast> Visit<'ast> for Types {
         visit::visit_item(self, item);
     }
 
-    // Types of a function are its own.
+    // Types inside a function are private to it.
     fn visit_block(&mut self, _: &'ast syn::Block) {}
 }
 

@@ -5,7 +5,7 @@ use super::Finding;
 use super::allow::Allow;
 use super::tree::{Tree, identifiers};
 
-/// Crates whose names bring protobuf types in.
+/// Crates whose names indicate protobuf types.
 const CRATES: [&str; 2] = ["ferroflow_proto", "prost"];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

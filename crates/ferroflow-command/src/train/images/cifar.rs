@@ -8,7 +8,7 @@ const SIDE: usize = 32;
 const CHANNELS: usize = 3;
 const RECORD: usize = 1 + SIDE * SIDE * CHANNELS;
 
-/// The directory the files are in: this one, or the one that the archive makes.
+/// The directory of the files: this one, or the one from the archive.
 pub fn find(dir: &Path) -> Option<PathBuf> {
     let places = [dir.to_path_buf(), dir.join("cifar-10-batches-bin")];
     places.into_iter().find(|d| file(d, "test_batch.bin").is_some())

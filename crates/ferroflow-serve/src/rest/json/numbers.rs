@@ -4,7 +4,7 @@ use super::bytes_of;
 use ferroflow_core::{DType, Element, Result, Shape, Tensor, bail, bf16, err, f16};
 use serde_json::Value;
 
-/// Marks a string that stands for `NaN` or an infinity.
+/// Marks a string that means `NaN` or an infinity.
 pub(super) const SPECIAL: char = '\u{1}';
 
 /// The tensor of scalars in row-major order.

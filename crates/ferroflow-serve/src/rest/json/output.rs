@@ -1,5 +1,5 @@
 //! Answers as JSON text. Floats have the fewest digits that give the same value back. `NaN` and
-//! infinities are written as TensorFlow Serving does, although they are no JSON.
+//! infinities are written as TensorFlow Serving does, although they are not JSON.
 
 use super::Format;
 use crate::inference::Classes;
@@ -46,8 +46,8 @@ pub(crate) fn write_outputs(outputs: &[(String, Tensor)], format: Format) -> Res
     Ok(out.into())
 }
 
-/// About the bytes of a tensor as text. A list without elements is written too, so that a dimension
-/// of zero does not make it short.
+/// The approximate bytes of a tensor as text. Lists without elements are written too, so a
+/// dimension of zero does not make the text short.
 fn text_bytes(tensor: &Tensor) -> usize {
     const NUMBER: usize = 8;
     let dims = tensor.shape().dims().iter();
@@ -188,7 +188,7 @@ fn float(
 fn string(out: &mut String, value: &[u8], is_bytes: bool) {
     match std::str::from_utf8(value) {
         Ok(text) if !is_bytes => out.push_str(&serde_json::Value::from(text).to_string()),
-        // Other bytes would not be JSON.
+        // Other bytes would not be valid JSON.
         _ => {
             let _ = write!(out, "{{\"b64\": \"{}\"}}", STANDARD.encode(value));
         }
