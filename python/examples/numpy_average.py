@@ -1,4 +1,4 @@
-"""Ranks average what they know. Start: ferroflow run -np 4 -- python numpy_average.py"""
+"""Ranks average their values. Start: ferroflow run -np 4 -- python numpy_average.py"""
 
 import numpy as np
 

@@ -1,11 +1,11 @@
-"""Modules whose names are loaded when they are first used.
+"""Modules whose names are loaded at their first use.
 
 A table maps a module of the package to the public names that it defines:
 
     "ferroflow.python.ops.math_ops": "add subtract math.add=add nn.sigmoid=sigmoid"
 
-A name is `path=attribute`, or just `attribute` if both are the same. `nn.sigmoid` is found as
-`tf.nn.sigmoid`; the module `tf.nn` is made when it is first used.
+A name is `path=attribute`, or just `attribute` if both are the same. `nn.sigmoid` becomes
+`tf.nn.sigmoid`. The module `tf.nn` is created at its first use.
 """
 
 import importlib

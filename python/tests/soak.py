@@ -41,7 +41,7 @@ def _data():
 
 
 class Watch:
-    """What a rank tells the soak: that it is there, and how far it is. Ends the training."""
+    """Reports a rank and its progress to the soak, and ends the training."""
 
     def __init__(self, name):
         self.folder = os.environ["SOAK_FOLDER"]
@@ -271,8 +271,7 @@ def _difference(some, others):
 
 
 def _wrong_weights(steps, weights):
-    """The difference of weights from those of one process, and what is wrong with them, if
-    anything."""
+    """The difference of weights from those of one process, and the error, if there is one."""
     [count] = weights.pop()
     one = alone(steps)
     difference = _difference(weights, one)

@@ -129,7 +129,7 @@ class RunTest(unittest.TestCase):
         with tf.train.MonitoredTrainingSession(server.target, is_chief=FLAGS.task_index == 0) as sess:
             for _ in range(FLAGS.steps):
                 last = sess.run(add)
-            # A new session asks all tasks, so none leaves before all have done their steps.
+            # A new session contacts all tasks, so none leaves before all have done their steps.
             while sess.run(step) < FLAGS.steps * cluster.num_tasks("worker"):
                 time.sleep(0.01)
         print("task %d of %d ended at %d" % (FLAGS.task_index, cluster.num_tasks("worker"), last > 0), flush=True)

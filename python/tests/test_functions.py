@@ -70,7 +70,7 @@ def everything():
     pending, count = [], 0
 
     def check(label, function, want):
-        """Remembers a call and what it must return: an array, or a list of arrays."""
+        """Remembers a call and its expected result: an array, or a list of arrays."""
         pending.append((label, function, want))
 
     def same(label, got, want, dtype):

@@ -206,7 +206,7 @@ def one_never_calls():
             assert "lonely" in str(e) and "1" in str(e).split("for ranks")[1][:6], e
         else:
             raise AssertionError("no error")
-    # Rank 1 has waited here, so that its own wait may have failed meanwhile.
+    # Rank 1 has waited here, so its own wait may have failed in the meantime.
     while True:
         try:
             core.barrier(name="end")
@@ -374,7 +374,7 @@ def starts_again():
             raise hvd.HostsUpdatedInterrupt(skip_sync=False)
         return state.step
     if n == 1:
-        # What was not committed before the failure is lost, but not what the interrupt found.
+        # The failure loses uncommitted steps; the interrupt keeps them.
         assert train(state) == 5 and calls == [0, 1, 5] and resets == [1, 1], (calls, resets)
     else:
         try:

@@ -8,7 +8,7 @@ import ferroflow.compat.v1 as tf
 
 
 def run(build, *values):
-    """Feeds `values` to the placeholders of a graph and returns what it computes."""
+    """Feeds `values` to the placeholders of a graph and returns the results."""
     with tf.Graph().as_default(), tf.Session() as sess:
         holders = [tf.placeholder(tf.as_dtype(np.asarray(v).dtype), np.shape(v)) for v in values]
         fetches = build(*holders)

@@ -93,7 +93,7 @@ def everything():
 
 
 def polled(dist, r, n):
-    """Works that a program asks until they are complete, without waiting."""
+    """Works that a program polls until they are complete, without waiting."""
     import time
 
     import torch
@@ -214,7 +214,7 @@ def contract():
     assert functional.all_to_all_single(
         torch.full((n,), float(r)), None, None, group).tolist() == [float(q) for q in range(n)]
 
-    # Sparse tensors, of which each rank has another number of values.
+    # Sparse tensors with a different number of values on each rank.
     at = [list(range(r + 1))]
     sparse = torch.sparse_coo_tensor(at, torch.ones(r + 1), (n,), check_invariants=True)
     dist.all_reduce(sparse)
@@ -387,7 +387,7 @@ def uneven():
             optimizer.zero_grad()
             model(torch.ones(1, 1)).sum().backward()
             optimizer.step()
-    # The gradients are 1 in each of the steps, of which the last rank makes n.
+    # The gradient is 1 in each step, and the last rank takes n steps.
     assert layer.weight.item() == -n, layer.weight
     dist.destroy_process_group()
 

@@ -1,5 +1,5 @@
-//! Adds a node from the values of its arguments: infers the attributes that follow from their
-//! types, and turns what is no tensor into one. Follows TensorFlow's rules, messages included.
+//! Adds a node from the values of its arguments. Infers the attributes that follow from their
+//! types, and converts other values to tensors. Follows TensorFlow's rules, including its messages.
 
 use crate::attr;
 use crate::error::{wrong_type, wrong_value};
@@ -35,7 +35,7 @@ pub fn apply<'py>(
         form: None,
         op: op.clone(),
     };
-    // Given attributes come first: they decide what inputs are converted to.
+    // Given attributes come first: they determine what inputs are converted to.
     for (key, value) in attrs.into_iter().flatten() {
         let key: String = key.extract()?;
         if value.is_none() {
@@ -81,7 +81,7 @@ struct Arguments<'a, 'py> {
     graph: &'a Bound<'py, GraphCore>,
     op: &'a OpDef,
     node: &'a mut NewNode,
-    /// Which argument decided an attribute.
+    /// The argument that set each attribute.
     sources: Vec<(String, String)>,
 }
 
@@ -119,7 +119,7 @@ impl<'py> Arguments<'_, 'py> {
         let items = self.items(arg, value)?;
         let mut want = self.wanted(of);
         if want.is_none() {
-            // The first tensor in the list decides.
+            // The first tensor in the list sets the type.
             want =
                 items.iter().find_map(|item| item.downcast::<PyTensor>().ok().map(dtype_of_bound));
         }
@@ -218,7 +218,7 @@ impl<'py> Arguments<'_, 'py> {
         )))
     }
 
-    /// The dtype that an argument must have, as far as it is decided.
+    /// The dtype that an argument must have, if the attributes so far fix it.
     fn wanted(&self, of: &TypeSource) -> Option<DType> {
         match of {
             TypeSource::Fixed(dtype) => Some(*dtype),
@@ -226,7 +226,7 @@ impl<'py> Arguments<'_, 'py> {
         }
     }
 
-    /// The default of a type attribute: what a value without a type becomes if it can.
+    /// The default of a type attribute: the type for a value without a type, if the value fits it.
     fn preferred(&self, of: &TypeSource) -> Option<DType> {
         let TypeSource::Attr(name) = of else { return None };
         match self.op.attr(name)?.default {
@@ -259,7 +259,7 @@ impl<'py> Arguments<'_, 'py> {
             }
             return Ok(tensor.clone());
         }
-        // Constants are made in the scope of the node.
+        // Constants are created in the scope of the node.
         self.graph.borrow_mut().scope = self.node.name.clone();
         let hooks = hooks(py)?;
         let as_object = |d: Option<DType>| match d {
@@ -271,7 +271,8 @@ impl<'py> Arguments<'_, 'py> {
         let converted = match hooks.convert.bind(py).call1(arguments) {
             Ok(converted) => converted,
             Err(e) if want.is_some() && is_conversion_error(py, &e) => {
-                // The same value without the type: is it only the type that does not fit?
+                // Tries the same value without the type, to find out whether only the type does not
+                // fit.
                 let free = (value, py.None(), name, arg.is_ref, py.None(), self.graph);
                 match hooks.convert.bind(py).call1(free) {
                     Ok(other) => return Err(self.mismatch(arg, &type_text(&other))),
@@ -290,7 +291,8 @@ impl<'py> Arguments<'_, 'py> {
         Ok(tensor)
     }
 
-    /// The error for an argument of another type than the op, or an argument before it, asks for.
+    /// The error for an argument whose type differs from that of the op, or of an argument before
+    /// it.
     fn mismatch(&self, arg: &ArgDef, have: &str) -> PyErr {
         let source = match &arg.types {
             ArgTypes::One(TypeSource::Attr(name))

@@ -1,5 +1,5 @@
-//! Tensors from and to numpy's arrays. A result that nothing else holds becomes an array over the
-//! same memory.
+//! Converts tensors from and to numpy's arrays. A result without other owners becomes an array over
+//! the same memory.
 
 use crate::attr::dtype_from_python;
 use crate::error::{status, wrong_type};
@@ -34,11 +34,11 @@ impl AsRef<[u8]> for ArrayMemory {
     }
 }
 
-/// Smaller arrays are copied: that costs less than keeping them.
+/// Smaller arrays are copied, which costs less than keeping them.
 const SHARE_FROM: usize = 1 << 16;
 
-/// A tensor over the memory of an array, where that is possible; else with its contents. The caller
-/// vouches that the tensor is gone when Python code may write to the array again.
+/// A tensor over the memory of an array where that is possible, else with a copy of its contents.
+/// The caller must drop the tensor before Python code may write to the array again.
 pub fn share_numpy(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
     if let (Ok(plain), Some(size)) = (array.downcast::<PyUntypedArray>(), dtype.size())
         && dtype != DType::Bool
@@ -91,8 +91,8 @@ pub fn from_numpy(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
     };
     let len = shape.elements() * size;
     let mut tensor = Tensor::alloc(dtype, shape).map_err(|e| status(&e))?;
-    // SAFETY: the array is contiguous and has as many elements of this size, and we hold the GIL,
-    // so that Python code does not free it meanwhile.
+    // SAFETY: the array is contiguous and has as many elements of this size. This thread holds the
+    // GIL, so Python code cannot free the array.
     let from = unsafe {
         let data = (*contiguous.as_array_ptr()).data;
         if len == 0 { &[] } else { std::slice::from_raw_parts(data.cast::<u8>(), len) }
@@ -136,7 +136,7 @@ pub fn from_attr(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     spread(tensor, &shape).map_err(|e| status(&e))
 }
 
-/// A tensor of this shape: the given values, the last of them repeated.
+/// A tensor of this shape: the given values, with the last one repeated.
 fn spread(tensor: Tensor, shape: &[usize]) -> ferroflow_core::Result<Tensor> {
     let shape = Shape::from(shape);
     if shape.elements() == tensor.elements() {
@@ -172,8 +172,8 @@ pub fn to_numpy<'py>(
     let mut dims: Vec<npy_intp> = shape.iter().map(|&d| d as npy_intp).collect();
     let data = tensor.bytes_mut().map_err(|e| status(&e))?.as_mut_ptr();
     let owner = Bound::new(py, TensorMemory { _tensor: tensor })?;
-    // SAFETY: `data` is the memory of the tensor, which `owner` keeps alive and which nothing else
-    // reads or writes; it holds as many elements of the descriptor's size as `dims` say.
+    // SAFETY: `data` is the memory of the tensor. `owner` keeps it alive, and it has no other
+    // readers or writers. It holds as many elements of the descriptor's size as `dims` states.
     // NewFromDescr takes the reference to the descriptor, SetBaseObject that to the owner.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -206,8 +206,8 @@ struct TensorMemory {
     _tensor: Tensor,
 }
 
-/// The serialized `TensorProto` of an array of this dtype, in the form TensorFlow's Python writes.
-/// `shape` is that of the tensor, if the array has only its first values.
+/// The serialized `TensorProto` of an array of this dtype, in the form that TensorFlow's Python
+/// writes. `shape` is that of the tensor, if the array has only its first values.
 #[pyfunction]
 #[pyo3(signature = (array, dtype, shape=None))]
 pub fn encode_tensor<'py>(

@@ -1,5 +1,5 @@
-//! Attributes from and to Python's values. The signature of the op says which kind is meant; a
-//! value of an annotation (`_class`) says it itself.
+//! Converts attributes from and to Python's values. The signature of the op gives the kind of an
+//! attribute. An annotation (`_class`) has no signature, so its value gives the kind.
 
 use crate::array;
 use crate::error::{of_graph, wrong_type, wrong_value};

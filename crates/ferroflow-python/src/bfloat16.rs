@@ -1,5 +1,5 @@
-//! The numpy dtype `bfloat16`, for machines without the package ml_dtypes: arrays of it can be
-//! made, converted, compared after a conversion, and pickled.
+//! The numpy dtype `bfloat16`, for machines without the package ml_dtypes. Its arrays can be made,
+//! converted, compared after a conversion, and pickled.
 
 use half::{bf16, f16};
 use numpy::PY_ARRAY_API;
@@ -16,8 +16,8 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 /// Flags of a dtype whose elements Python code reads and writes.
 const NEEDS_PYTHON: c_char = 0x10 | 0x40;
 
-/// A subclass of `generic`, which is `numpy.generic`, whose objects have room for one element after
-/// their head: the base of the type of elements.
+/// A subclass of `generic`, which is `numpy.generic`: the base of the type of elements. Its objects
+/// have room for one element after their head.
 #[pyfunction]
 pub fn bfloat16_base<'py>(
     py: Python<'py>,
@@ -32,8 +32,8 @@ pub fn bfloat16_base<'py>(
         flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: Python copies what `spec` and `slots` say, and the name outlives the process. The
-    // objects are those of `generic` and a number, which needs no code of its own.
+    // SAFETY: Python copies `spec` and `slots`, and the name outlives the process. The objects
+    // consist of a `generic` and a number, which needs no code of its own.
     unsafe {
         let bases = PyTuple::new(py, [generic])?;
         let made = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
@@ -164,7 +164,7 @@ unsafe fn register_casts(py: Python<'_>, number: c_int) -> PyResult<()> {
                 return Err(refused(py));
             }
         }
-        // So that numpy's functions work on wider copies.
+        // Lets numpy's functions work on wider copies.
         for wider in WIDER {
             let kind = NPY_SCALARKIND::NPY_NOSCALAR;
             if PY_ARRAY_API.PyArray_RegisterCanCast(py, own, wider as c_int, kind) < 0 {
@@ -240,7 +240,7 @@ unsafe extern "C" fn compare(a: *const c_void, b: *const c_void, _: *mut c_void)
     let [a, b] = unsafe { [a, b].map(|x| bf16::from_bits(x.cast::<u16>().read_unaligned())) };
     match a.partial_cmp(&b) {
         Some(order) => order as c_int,
-        // Those that are no numbers come last.
+        // NaNs come last.
         None => c_int::from(a.is_nan()) - c_int::from(b.is_nan()),
     }
 }

@@ -1,5 +1,5 @@
-//! The values of small integer tensors that the graph alone decides: what shapes are computed from.
-//! Parts that depend on the step are unknown.
+//! The values of small integer tensors that the graph alone determines, from which shapes are
+//! computed. Parts that depend on the step are unknown.
 
 use ferroflow_core::{DType, PartialShape, Tensor};
 use ferroflow_graph::{AttrValue, Endpoint, GraphIr, Node, OpRole};
@@ -7,9 +7,9 @@ use ferroflow_graph::{AttrValue, Endpoint, GraphIr, Node, OpRole};
 /// The static shape of each tensor.
 pub type Shapes<'a> = &'a dyn Fn(Endpoint) -> PartialShape;
 
-/// How far to follow the graph.
+/// The most nodes to follow in a chain.
 const MAX_DEPTH: usize = 24;
-/// More elements are no shape.
+/// The most elements of a shape.
 const MAX_ELEMENTS: usize = 256;
 
 /// A scalar or a vector of integers, some of which may be unknown.
@@ -32,7 +32,7 @@ impl Integers {
         if self.values.len() == 1 { self.values[0] } else { None }
     }
 
-    /// As a tensor, if all is known.
+    /// The tensor, if all elements are known.
     pub fn tensor(&self, dtype: DType) -> Option<Tensor> {
         let known: Option<Vec<i64>> = self.values.iter().copied().collect();
         tensor(dtype, self.is_scalar, &known?)
@@ -63,7 +63,7 @@ pub fn value_of(node: &Node) -> Option<&Tensor> {
     }
 }
 
-/// What is known of an integer tensor.
+/// The known part of an integer tensor.
 pub fn integers(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> Option<Integers> {
     follow(ir, shape, e, MAX_DEPTH)
 }

@@ -1,6 +1,6 @@
-//! The end of the interpreter. When it ends, Python stops every other thread that asks for the GIL
-//! in the middle of what it does. Rust cannot be stopped so: the process would abort. Threads that
-//! come back to Python after the end has begun wait here instead, until the process is gone.
+//! The end of the interpreter. When it ends, Python stops every other thread that requests the GIL,
+//! at whatever point it is. Rust code cannot be stopped like that: the process would abort. So
+//! threads that return to Python after the end has begun wait here until the process is gone.
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// How long the end waits for threads that are in Python, or on their way there.
+/// How long the end waits for threads that are in Python or about to enter it.
 const DEADLINE: Duration = Duration::from_secs(1);
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// Threads between Rust and Python.
 static CROSSING: AtomicUsize = AtomicUsize::new(0);
-/// The thread that ends the interpreter. It may go on.
+/// The thread that ends the interpreter, which may continue.
 static LAST: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// Runs `work` without the GIL.

@@ -36,13 +36,13 @@ pub struct GraphCore {
     pub(crate) names: UniqueNames,
     /// The name scope, without the slash at its end.
     pub(crate) scope: String,
-    /// The device of new nodes if no function has to be asked for it.
+    /// The device of new nodes, unless a device function must choose it.
     device: String,
-    /// Whether Python has to be told of each new node: a device function, a colocation, a control
-    /// dependency or a control flow context is active.
+    /// Whether Python must be called for each new node, because a device function, a colocation, a
+    /// control dependency or a control flow context is active.
     watched: bool,
     finalized: bool,
-    /// Constants with fewer values in their message than elements: how many values.
+    /// For constants whose message has fewer values than elements: the number of values.
     pub(crate) forms: HashMap<NodeId, usize>,
     /// Ops of functions in the library, by name.
     functions: HashMap<String, Arc<OpDef>>,
@@ -109,7 +109,7 @@ impl GraphCore {
         Some(&self.ir.node(*id).name)
     }
 
-    /// Removes all but the first `len` nodes, none of which Python knows yet.
+    /// Removes all but the first `len` nodes. Python must not have handles to the removed ones.
     pub fn truncate(&mut self, len: usize) {
         self.ir.truncate(len);
         self.shapes.truncate(len);
@@ -142,7 +142,7 @@ impl GraphCore {
             Some(value) => attrs.set(name, value),
             None => drop(attrs.remove(name)),
         }
-        // Annotations do not change what a node does.
+        // Annotations do not change the result of a node.
         if !name.starts_with('_') {
             self.changed(id);
         }
@@ -206,7 +206,7 @@ impl GraphCore {
         )
     }
 
-    /// Adds a node without inputs being there yet; [`GraphCore::connect`] follows.
+    /// Adds a node whose inputs may not exist yet. [`GraphCore::connect`] follows.
     pub fn add_unconnected(&mut self, node: Node) -> Result<NodeId> {
         let outputs = node.output_types.len();
         let id = self.ir.push(node)?;
@@ -224,8 +224,8 @@ impl GraphCore {
         self.ir.library.add(library.functions, library.gradients, ops::catalog())
     }
 
-    /// The name of a new node: `name` in the current scope, made unique. A name with a slash at
-    /// its end is taken as it is.
+    /// The name of a new node: `name` in the current scope, made unique. A name that ends in a
+    /// slash is used unchanged.
     pub fn node_name(&mut self, name: &str) -> String {
         match name.strip_suffix('/') {
             Some(whole) => whole.to_string(),
@@ -242,7 +242,7 @@ impl GraphCore {
     }
 }
 
-/// Adds a node with all that surrounds it: control dependencies, device, colocation, context.
+/// Adds a node with its surroundings: control dependencies, device, colocation, context.
 pub fn create<'py>(
     graph: &Bound<'py, GraphCore>,
     mut node: NewNode,
@@ -296,7 +296,7 @@ fn is_node_name(name: &str) -> bool {
     name.bytes().next().is_some_and(first) && name.bytes().all(rest)
 }
 
-/// The nodes whose references a new node takes: it must be where they are.
+/// The nodes whose references a new node takes. It must be on their device.
 fn reference_inputs(core: &GraphCore, node: &NewNode) -> Vec<NodeId> {
     if !node.op.inputs.iter().any(|arg| arg.is_ref) {
         return Vec::new();
@@ -433,8 +433,8 @@ impl GraphCore {
         create(slf, node)
     }
 
-    /// Adds a node from the values of its arguments, which become tensors if they are none.
-    /// `inputs` has an entry for each input argument of the op, a list for a list argument.
+    /// Adds a node from the values of its arguments, which are converted to tensors. `inputs` has
+    /// an entry for each input argument of the op, and a list for a list argument.
     #[pyo3(signature = (op_type, name, inputs, attrs=None))]
     fn apply_op<'py>(
         slf: &Bound<'py, Self>,
@@ -453,7 +453,7 @@ impl GraphCore {
         self.unique(name, mark_as_used)
     }
 
-    /// A scope name that is not in use, whatever the current scope is.
+    /// A scope name that is not in use, regardless of the current scope.
     fn _unique_scope(&mut self, name: &str) -> String {
         self.names.unique(name, true)
     }
@@ -636,7 +636,7 @@ pub fn same_graph(graph: &Bound<'_, GraphCore>, tensor: &PyTensor) -> PyResult<(
     )))
 }
 
-/// How many values the message of a constant gives, if the value says so.
+/// The number of values in a constant's message, if the value states it.
 pub fn attr_form(value: &Bound<'_, PyAny>) -> Option<usize> {
     value.getattr("_values_given").ok()?.extract().ok().flatten()
 }

@@ -1,5 +1,5 @@
-//! What Python holds of a graph: an operation or one of its outputs. Both are small and immutable;
-//! the graph has the rest. Python adds the methods that need no speed (`framework/ops.py`).
+//! The handles that Python holds: operations and their outputs. Both are small and immutable; the
+//! graph has all other data. Python adds the methods that need no speed (`framework/ops.py`).
 
 use crate::attr;
 use crate::error::{of_graph, wrong_value};
@@ -166,7 +166,7 @@ impl PyOperation {
         widen(slf, inputs.iter().map(|t| t.endpoint).collect(), values)
     }
 
-    /// An attribute as Python's value; raises ValueError if there is none.
+    /// An attribute as Python's value. Raises ValueError if there is none.
     #[pyo3(name = "_attr")]
     fn attr<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let graph = self.graph.borrow(py);
@@ -196,7 +196,7 @@ impl PyOperation {
         self.graph.borrow(py).ir.node(self.id).attrs.contains(name)
     }
 
-    /// Sets an attribute from Python's value. The op's signature or the value says its kind.
+    /// Sets an attribute from Python's value. The op's signature gives its kind, or else the value.
     fn _set_attr_value(
         &self,
         py: Python<'_>,
@@ -317,7 +317,7 @@ impl PyTensor {
         self.graph.borrow(py).shape(self.endpoint).rank()
     }
 
-    /// Refines the static shape; raises ValueError if both do not fit together.
+    /// Refines the static shape. Raises ValueError if the shapes are not compatible.
     fn _merge_shape(&self, py: Python<'_>, shape: &Bound<'_, PyAny>) -> PyResult<()> {
         let shape = attr::shape_from_python(py, shape)?;
         let mut graph = self.graph.borrow_mut(py);

@@ -1,5 +1,5 @@
-//! What Rust calls in Python: conversions that programs can extend, and the classes of dtypes and
-//! shapes. `python/framework/ops.py` installs them when it is imported.
+//! The Python functions that Rust calls: conversions that programs can extend, and the classes of
+//! dtypes and shapes. `python/framework/ops.py` installs them when it is imported.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ pub struct Hooks {
     pub object_array: Py<PyAny>,
     /// `py_func(token, arrays, dtype_numbers) -> list of arrays`.
     pub py_func: Py<PyAny>,
-    /// The package's folder: frames of files in it are not the user's.
+    /// The package's folder. Frames of files in it are not the user's.
     pub package: String,
     /// `DType` by number; reference types are numbered 100 above.
     dtypes: Vec<Option<Py<PyAny>>>,
@@ -82,7 +82,7 @@ impl Hooks {
         }
     }
 
-    /// The `numpy.dtype` with this number. Python is asked for those that numpy does not have.
+    /// The `numpy.dtype` with this number. Calls Python for those that numpy does not have.
     pub fn array_dtype<'py>(
         &self,
         py: Python<'py>,

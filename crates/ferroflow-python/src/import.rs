@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What replaces inputs.
+/// The replacements of inputs.
 #[derive(Default)]
 struct Replaced {
     tensors: HashMap<(String, u32), Endpoint>,
@@ -199,8 +199,8 @@ fn unknown(def: &NodeDef, text: &str) -> ferroflow_core::Error {
     err!(InvalidArgument, "Node '{}': Unknown input node '{text}'", def.name)
 }
 
-/// Infers the shapes of new nodes, producers first. In a loop a node may come before its producer;
-/// what that produces is then unknown to it.
+/// Infers the shapes of new nodes, producers first. In a loop, a node may come before its producer;
+/// then the shape of that input is unknown.
 fn infer_all(core: &mut GraphCore, ids: &[NodeId]) -> Result<()> {
     let first = ids.first().map_or(0, |id| id.index());
     let mut done = vec![false; ids.len()];

@@ -39,8 +39,8 @@ fn is_shape(node: &Node, i: usize) -> bool {
             || ["shape", "sizes"].iter().any(|end| args[i].name.ends_with(end)))
 }
 
-/// What a shape function may know of an input's value. Parts that are unknown are -1, which is
-/// what a shape argument means by it.
+/// The value of an input, as far as a shape function may know it. Unknown parts are -1, which has
+/// the same meaning in a shape argument.
 fn shape_argument(ir: &GraphIr, shape: Shapes<'_>, e: Endpoint) -> Option<Tensor> {
     if let Some(value) = value_of(ir.node(e.node)) {
         return Some(value.clone());
@@ -87,7 +87,7 @@ fn through_identities(ir: &GraphIr, mut e: Endpoint) -> Endpoint {
     }
 }
 
-/// `Merge` passes on the input that arrives first: its shape is what all have in common.
+/// `Merge` forwards the input that arrives first, so its shape is the common part of all inputs.
 fn merged(shape: Shapes<'_>, node: &Node) -> Vec<PartialShape> {
     let mut common: Option<PartialShape> = None;
     for e in &node.inputs {

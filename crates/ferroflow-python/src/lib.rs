@@ -1,5 +1,5 @@
-//! `ferroflow._ferroflow`: the part of the Python package that is written in Rust. Graphs and
-//! sessions live here; Python holds handles to their nodes. `reduce` has the collectives for all
+//! `ferroflow._ferroflow`: the part of the Python package that is written in Rust. It owns graphs
+//! and sessions; Python holds handles to their nodes. `reduce` has the collectives for all
 //! frameworks.
 
 mod apply;

@@ -1,4 +1,4 @@
-//! Where the user's program made an operation.
+//! The place in the user's program that made an operation.
 
 use crate::hooks::hooks;
 use pyo3::intern;
@@ -14,8 +14,8 @@ pub struct MadeAt {
 
 static CURRENT_FRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// The innermost frame that is not of this package. Only its place is kept: a frame would keep all
-/// its variables alive.
+/// The innermost frame outside this package. Only its position is kept: a frame would keep all its
+/// variables alive.
 pub fn user_frame(py: Python<'_>) -> PyResult<Option<MadeAt>> {
     let Ok(hooks) = hooks(py) else { return Ok(None) };
     let current = CURRENT_FRAME

@@ -1,5 +1,5 @@
-//! Names of nodes and scopes, made unique as TensorFlow does: without regard to case, and with one
-//! counter for a name however it came to be.
+//! Names of nodes and scopes, made unique as TensorFlow does: case is ignored, and each name has
+//! one counter.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ impl UniqueNames {
         format!("{name}_{}", i - 1)
     }
 
-    /// Marks a name that was not made here.
+    /// Marks a name as used.
     pub fn mark(&mut self, name: &str) {
         let key = name.to_lowercase();
         self.used.entry(key).or_insert(1);

@@ -1,4 +1,4 @@
-//! The ops that graphs are made of, for the code that generates op functions.
+//! The ops of graphs, for the code that generates op functions.
 
 use crate::error::of_graph;
 use crate::py_func;
@@ -21,7 +21,8 @@ pub fn world() -> &'static World {
     &WORLD
 }
 
-/// All ops with their signatures; those that Ferroflow has also with shape functions and kernels.
+/// All ops with their signatures. The ops that Ferroflow runs also have shape functions and
+/// kernels.
 pub fn catalog() -> &'static Arc<Catalog> {
     world().catalog()
 }

@@ -10,7 +10,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 
-/// Declares the ops. A server elsewhere knows their signatures only.
+/// Declares the ops. A server in another process knows only their signatures.
 pub fn register(c: &mut Catalog) {
     for (name, is_stateful) in [("PyFunc", true), ("PyFuncStateless", false)] {
         let op = c

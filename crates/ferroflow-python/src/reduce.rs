@@ -1,8 +1,8 @@
 //! `ferroflow._ferroflow.reduce`: the collectives for Python programs of any framework.
 //!
-//! `world` has the ranks of a job and its named tensors, as Horovod has them. `group` has the
+//! `world` has the ranks of a job and collectives on named tensors, as in Horovod. `group` has the
 //! ordered collectives and messages of a torch process group. Both work in the memory of the
-//! caller's arrays and release the GIL while they wait.
+//! caller's arrays, and release the GIL while they wait.
 
 mod completions;
 mod exception;

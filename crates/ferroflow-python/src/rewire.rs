@@ -1,4 +1,4 @@
-//! What gradients ask of a graph: which nodes depend on others, and nodes with more outputs.
+//! Changes of a graph for gradients: the nodes that depend on others, and nodes with more outputs.
 
 use crate::error::of_graph;
 use crate::graph::{GraphCore, output_handles};
@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 impl GraphCore {
-    /// Gives a node more inputs and replaces attributes; the attributes say which outputs it has
-    /// then. Returns the types of all outputs.
+    /// Gives a node more inputs and replaces attributes, which determine its outputs. Returns the
+    /// types of all outputs.
     pub fn widen(
         &mut self,
         id: NodeId,
@@ -41,7 +41,7 @@ impl GraphCore {
         Ok(gives)
     }
 
-    /// Which nodes depend on the nodes `from` through outputs of these dtypes.
+    /// The nodes that depend on the nodes `from` through outputs of these dtypes.
     pub fn dependents(&self, from: Vec<NodeId>, dtypes: &[u8]) -> Vec<bool> {
         let mut consumers: Vec<Vec<NodeId>> = vec![Vec::new(); self.ir.len()];
         for (id, node) in self.ir.iter() {

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Logs to standard error: as `FERROFLOW_LOG` says, or else as `TF_CPP_MIN_LOG_LEVEL` does.
+/// Logs to standard error by `FERROFLOW_LOG`, or else by `TF_CPP_MIN_LOG_LEVEL`.
 fn log_to_stderr(options: &ServerOptions) -> Result<()> {
     let format = LogFormat::from_env()?;
     let level = match std::env::var("TF_CPP_MIN_LOG_LEVEL").as_deref() {
@@ -35,7 +35,7 @@ pub struct ServerCore {
 
 #[pymethods]
 impl ServerCore {
-    /// Starts task `task` of `job` in `cluster`, which is written `job=host:port,…;job=…`.
+    /// Starts task `task` of `job` in `cluster`, which has the form `job=host:port,…;job=…`.
     #[new]
     #[pyo3(signature = (cluster, job, task, *, bind=None, cpus=1, config=Vec::new()))]
     fn new(

@@ -26,10 +26,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// How often a waiting thread looks for signals.
+/// The interval in which a waiting thread checks for signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// From this size on it is worth to find out whether a feed must be copied.
+/// The size of a feed from which the check for a needless copy pays.
 const LARGE_FEED: usize = 1 << 18;
 
 /// The network threads of all sessions on servers.
@@ -41,13 +41,13 @@ pub struct SessionCore {
     graph: Py<GraphCore>,
     runner: Runner,
     sent: Mutex<Sent>,
-    /// Whether Ferroflow runs the steps: then ops that it lacks are printed.
+    /// Whether Ferroflow runs the steps. If so, ops that it lacks are printed.
     runs_here: bool,
-    /// One thread at a time sends nodes.
+    /// Whether a thread is sending nodes; only one at a time does.
     sending: AtomicBool,
-    /// The process that opened it.
+    /// The process that opened the session.
     process: AtomicU32,
-    /// Steps, by what they run, and whether they keep no fed value.
+    /// Steps by their nodes, and whether they keep no fed value.
     read_only: Mutex<HashMap<Vec<NodeId>, bool>>,
 }
 
@@ -56,7 +56,7 @@ enum Runner {
     Remote(Box<Remote>),
 }
 
-/// A session on a server. As in TensorFlow, the first call that needs the server opens it.
+/// A session on a server. As in TensorFlow, the first call to the server opens it.
 struct Remote {
     target: String,
     options: ConnectOptions,
@@ -68,7 +68,7 @@ impl Remote {
         self.opened.lock().clone()
     }
 
-    /// The session, which is opened with `graph` if it is not open yet.
+    /// The session. Opens it with `graph` if it is not open yet.
     fn open(&self, py: Python<'_>, graph: GraphDef) -> PyResult<Arc<RemoteSession>> {
         if let Some(session) = self.session() {
             return Ok(session);
@@ -81,7 +81,7 @@ impl Remote {
     }
 }
 
-/// How much of the graph the session has.
+/// The part of the graph that the session has.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     nodes: usize,
@@ -89,7 +89,7 @@ struct Sent {
     changes: usize,
 }
 
-/// What a step returns: its values, and the serialized `RunMetadata`.
+/// The result of a step: its values, and the serialized `RunMetadata`.
 struct Answer {
     tensors: Vec<Tensor>,
     metadata: bytes::Bytes,
@@ -172,8 +172,8 @@ impl SessionCore {
         Ok(())
     }
 
-    /// Whether a step keeps no fed value: nothing in it has state. Then large arrays are fed
-    /// without a copy.
+    /// Whether a step keeps no fed value, because none of its nodes has state. Large arrays are
+    /// then fed without a copy.
     fn only_reads(
         &self,
         py: Python<'_>,
@@ -271,19 +271,19 @@ fn run_local(
         if let Some(limit) = timeout
             && began.elapsed() >= limit
         {
-            // Later calls do nothing.
+            // Later cancellations have no effect.
             cancel.cancel(err!(DeadlineExceeded, "the step took longer than {limit:?}"));
         }
         if let Err(interrupt) = py.check_signals() {
             cancel.cancel(err!(Cancelled, "the step was interrupted"));
-            // The step ends before the exception is raised: nothing runs behind the user's back.
+            // The step ends before the exception is raised, so that nothing runs after that.
             detached(py, || while take(&outcome).is_none() {});
             return Err(interrupt);
         }
     }
 }
 
-/// The outcome of a step, if it ends before the next look for signals.
+/// The outcome of a step, if it ends before the next check for signals.
 fn take(outcome: &Outcome) -> Option<Result<Answer>> {
     let mut result = outcome.0.lock();
     if result.is_none() {
@@ -344,7 +344,7 @@ pub fn gpu_descriptions(py: Python<'_>) -> PyResult<Vec<String>> {
 #[pymethods]
 impl SessionCore {
     /// Opens a session of `graph` on `target`: empty for this process, or `grpc://host:port`.
-    /// `on_ferroflow` says that the server there is Ferroflow's.
+    /// `on_ferroflow` states that the server there is Ferroflow's.
     #[new]
     #[pyo3(signature = (graph, target, *, cpus=1, soft_placement=false, log_placement=false,
         isolate_state=false, device_filters=Vec::new(), optimize=true, timeout_ms=0, config=Vec::new(),
@@ -404,7 +404,7 @@ impl SessionCore {
     }
 
     /// Runs a step. Feeds are pairs of a tensor and an array of the matching dtype. Returns the
-    /// values of `fetches`, and the serialized `RunMetadata` if anything was recorded.
+    /// values of `fetches`, and the serialized `RunMetadata` if there are any records.
     #[pyo3(signature = (fetches, targets, feeds, options=(0, false, false)))]
     fn run<'py>(
         &self,
@@ -427,7 +427,7 @@ impl SessionCore {
         Ok((arrays(py, answer.tensors)?, metadata))
     }
 
-    /// Announces a step that is fed and fetched in parts; returns its handle.
+    /// Sets up a step that is fed and fetched in parts. Returns its handle.
     fn partial_run_setup(
         &self,
         py: Python<'_>,
@@ -455,7 +455,7 @@ impl SessionCore {
         handle.map_err(|e| status(&e))
     }
 
-    /// Feeds and fetches a part of an announced step.
+    /// Feeds and fetches a part of such a step.
     fn partial_run<'py>(
         &self,
         py: Python<'py>,
@@ -533,7 +533,7 @@ pub fn reset(py: Python<'_>, target: String, containers: Vec<String>) -> PyResul
     wait_for(py, call)?.map_err(|e| status(&e))
 }
 
-/// Whether nothing that these nodes need has state. Fed nodes do not run.
+/// Whether none of the nodes that these nodes need has state. Fed nodes do not run.
 fn reads_only(graph: &GraphCore, ids: &[NodeId], fed: &HashSet<NodeId>) -> bool {
     let mut seen: HashSet<NodeId> = HashSet::new();
     let mut rest = ids.to_vec();

@@ -1,5 +1,5 @@
-//! The list of ops that Ferroflow does not run, which a session prints before the step that needs
-//! them can fail.
+//! The list of ops that Ferroflow does not run. A session prints it before the first step that
+//! could fail because of them.
 
 use crate::ops;
 use ferroflow_graph::{GraphDef, NodeDef};
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ops that were printed already: each is printed once for a process.
+/// Ops that were printed already. A process prints each op once.
 static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Prints the ops of a graph, and of its functions, that have no kernel. Ops that the catalog does
@@ -28,7 +28,7 @@ pub fn report(py: Python<'_>, graph: &GraphDef) -> PyResult<()> {
         "ferroflow: the graph has ops that Ferroflow does not run; a step that needs one fails:{text}\n"
     );
     let stderr = py.import("sys")?.getattr("stderr")?;
-    // A program without a terminal may have no such stream.
+    // A program without a terminal may have no standard error.
     if !stderr.is_none() {
         stderr.call_method1("write", (text,))?;
         stderr.call_method0("flush")?;

@@ -1,5 +1,5 @@
-//! Messages between Python and the graph, all as bytes. Constants are written in the form in which
-//! TensorFlow's Python writes them, so that equal programs make equal graphs.
+//! Messages between Python and the graph, all as bytes. Constants have the form that TensorFlow's
+//! Python writes, so that equal programs make equal graphs.
 
 use crate::graph::GraphCore;
 use bytes::Bytes;
@@ -20,7 +20,8 @@ pub struct Library {
     pub gradients: BTreeMap<String, String>,
 }
 
-/// A decoded graph, with the number of values of constants that give fewer than they have elements.
+/// A decoded graph. For constants whose message has fewer values than elements, also the number of
+/// values.
 pub struct Imported {
     pub nodes: Vec<(NodeDef, Option<usize>)>,
     pub library: Library,
@@ -44,7 +45,7 @@ pub fn decode_graph(bytes: &[u8]) -> Result<Imported> {
     })
 }
 
-/// The number of values of a tensor message that gives fewer than it has elements.
+/// The number of values in a tensor message, if it has fewer than elements.
 fn form_of(value: &pb::AttrValue) -> Option<usize> {
     let Some(Value::Tensor(t)) = &value.value else { return None };
     if !t.tensor_content.is_empty() {
@@ -222,8 +223,9 @@ pub fn spread(t: &Tensor, shape: Shape) -> Result<Tensor> {
     tensor::from_proto(p)
 }
 
-/// A tensor as TensorFlow's Python writes it: several numbers as packed bytes; one number, and
-/// those types that Python cannot pack, as a list. `form` is the number of values to list.
+/// A tensor in the form that TensorFlow's Python writes. Several numbers become packed bytes. One
+/// number becomes a list, and so do types that Python cannot pack. `form` is the number of values
+/// to list.
 fn tensor_message(t: &Tensor, form: Option<usize>) -> Result<pb::TensorProto> {
     use DType::*;
     let dtype = t.dtype();

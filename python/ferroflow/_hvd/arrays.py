@@ -282,7 +282,7 @@ def _scatter_async(arrays, names, op, prescale, postscale, process_set):
 
 def reducescatter_async(array, name=None, op=core.Average, prescale_factor=1.0,
                         postscale_factor=1.0, process_set=global_process_set):
-    """Starts a reduction of which each rank gets a nearly equal share of the rows."""
+    """Starts a reduction whose rows are shared nearly equally among the ranks."""
     name = core.name_of("reducescatter", name, process_set)
     return _scatter_async([array], [name], core.reduce_op(op), prescale_factor, postscale_factor,
                           process_set)[0]

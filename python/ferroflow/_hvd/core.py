@@ -403,7 +403,7 @@ def submit(tensors, kind, **options):
 
 
 def join():
-    """Tells the other ranks that this one has no more data. Returns the last rank that joined."""
+    """Reports that this rank has no more data. Returns the last rank that joined."""
     _place()
     return _reduce.join()
 
@@ -417,7 +417,7 @@ def barrier(process_set=global_process_set, name=None):
 
 
 def failure():
-    """Why the ranks cannot communicate any more, or None."""
+    """The error that ended communication, or None."""
     return _reduce.failure() if is_initialized() else None
 
 

@@ -25,7 +25,7 @@ class State:
             callback()
 
     def on_hosts_updated(self, timestamp=None, update_res=None):
-        """For compatibility: the driver's news are asked for at each commit."""
+        """For compatibility: each commit polls the driver."""
 
     def commit(self):
         """Saves the state. If new ranks wait, all ranks stop here and reconnect."""

@@ -14,7 +14,7 @@ class HostsUpdatedInterrupt(RuntimeError):
 
 
 class MismatchError(RuntimeError, ValueError):
-    """The ranks asked for different things, or for something impossible."""
+    """The calls of the ranks do not match, or one is impossible."""
 
 
 class NotInitializedError(ValueError, RuntimeError):

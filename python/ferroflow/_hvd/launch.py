@@ -125,7 +125,7 @@ def _main(folder):
     except Exception as e:
         text = "".join(traceback.format_exception_only(type(e), e)).strip()
         leave("failure", (isinstance(e, HorovodInternalError), text))
-        # The hook for uncaught exceptions tells the other ranks.
+        # The hook for uncaught exceptions notifies the other ranks.
         raise
     core.shutdown()
 

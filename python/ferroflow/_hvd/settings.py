@@ -3,7 +3,7 @@
 import os
 import sys
 
-# Variables that are read here or by the launcher, and what they set.
+# Variables that this module or the launcher reads, and what they set.
 UNDERSTOOD = {
     "HOROVOD_FUSION_THRESHOLD": "bytes of a fused buffer",
     "HOROVOD_CYCLE_TIME": "milliseconds that a tensor waits for others to fuse with",

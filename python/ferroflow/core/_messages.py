@@ -577,7 +577,7 @@ class Message:
         self._touch(None)
 
     def _touch(self, field):
-        """A field was changed: this message, and those that hold it, are present."""
+        """Marks this message, and those that contain it, as present after a change of a field."""
         if field is not None and self._pending:
             value = self._pending.pop(field.name, None)
             if value is not None:

@@ -11,7 +11,7 @@ from .graph_ops import Compression
 def _reduce_gradients(gradients, variables, compression, op, sparse_as_dense,
                       gradient_predivide_factor, process_set, scale_local_gradients, prefix,
                       local):
-    """The gradients over all ranks. The runtime fuses those that are ready together."""
+    """The gradients over all ranks. The runtime fuses gradients that are ready at the same time."""
     if core.is_alone() or not process_set.included():
         return list(gradients)
     before, after = 1.0, 1.0

@@ -64,7 +64,7 @@ def _scaled(tensor, factor):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
 def _allreduce(tensors, names, op, process_set):
-    # The first name stands for the call: XLA's handler numbers its tensors.
+    # The first name identifies the call: XLA's handler numbers its tensors.
     return tuple(_call(core.ALLREDUCE, tensors, [t.shape for t in tensors], names, op,
                        process_set=process_set))
 

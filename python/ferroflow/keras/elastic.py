@@ -65,7 +65,7 @@ class CommitStateCallback(keras.callbacks.Callback):
         self.batches = 0
 
     def on_train_begin(self, logs=None):
-        # All ranks count from the beginning, those that joined too.
+        # All ranks count from the start, including those that have just joined.
         self.batches = 0
 
     def on_batch_end(self, batch, logs=None):

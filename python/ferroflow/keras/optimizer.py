@@ -6,7 +6,7 @@ from .framework import VERSION, backend
 
 
 class _Wire:
-    """A compression, whatever the framework."""
+    """A compression that works with every framework."""
 
     def __init__(self, name):
         self.name = name

@@ -103,7 +103,7 @@ def _op_name(kind, name):
 
 
 def _tensor_name(kind, tensor, name, process_set):
-    """Names in graphs follow from the tensor, so that all ranks agree whatever the order."""
+    """Names in graphs follow from the tensor, so all ranks agree even if their order differs."""
     if name is not None:
         return f"{kind}.{name}"
     if not context.executing_eagerly():
@@ -343,7 +343,7 @@ def _from_pairs(value, like):
 
 
 def _scatter_factor(op, process_set):
-    """What the gradient of a reduce-scatter is multiplied by. As in Horovod, gradients are averages
+    """The factor of the gradient of a reduce-scatter. As in Horovod, gradients are averages
     over the ranks, whatever the operation of the forward pass."""
     if op not in (Average, Sum):
         raise NotImplementedError("only Sum and Average of reducescatter are differentiable")
@@ -434,7 +434,7 @@ def process_set_included_op(process_set_id=0, name=None):
 
 
 def join():
-    """Tells the other ranks that this one has no more data. Returns the last rank that joined."""
+    """Reports that this rank has no more data. Returns the last rank that joined."""
     if context.executing_eagerly():
         return core.join()
     import numpy as np

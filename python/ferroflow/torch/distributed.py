@@ -90,7 +90,7 @@ _groups = []
 
 
 def _wait_for(store, key, timeout):
-    """The text of a key. An error if a rank of another group is lost meanwhile."""
+    """The text of a key. An error if a rank of another group is lost during the wait."""
     end, pause = time.monotonic() + timeout, 0.001
     # store.wait() would print a warning whenever its time is up.
     while not store.check([key]):
@@ -150,7 +150,7 @@ class ProcessGroupFerroflow(c10d.Backend):
         _groups.append(self)
         _install_hook()
 
-    # What torch asks a backend.
+    # The methods that torch calls on a backend.
 
     def getBackendName(self):
         return "ferroflow"

@@ -485,7 +485,7 @@ def _reducescatter_handles(tensors, names, op, prescale, postscale, process_set)
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set,
                         prescale_factor=1.0, postscale_factor=1.0):
-    """Starts a reduction of which each rank gets a nearly equal share of the rows."""
+    """Starts a reduction whose rows are shared nearly equally among the ranks."""
     names = [core.name_of("reducescatter", name, process_set)]
     return _First(_reducescatter_handles([tensor], names,
                                          core.reduce_op(op), prescale_factor, postscale_factor,
@@ -493,7 +493,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
 
 
 def _scatter_factor(op, process_set):
-    """What the gradient of a reduce-scatter is multiplied by. As in Horovod, gradients are averages
+    """The factor of the gradient of a reduce-scatter. As in Horovod, gradients are averages
     over the ranks, whatever the operation of the forward pass."""
     if op not in (Average, Sum):
         raise NotImplementedError("only Sum and Average of reducescatter are differentiable")
@@ -564,7 +564,7 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
 
 
 def join(device=-1):
-    """Tells the other ranks that this one has no more data. Returns the last rank that joined."""
+    """Reports that this rank has no more data. Returns the last rank that joined."""
     return core.join()
 
 

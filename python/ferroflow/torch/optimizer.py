@@ -267,8 +267,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     """Wraps an optimizer, so that it averages gradients over all ranks before each step.
 
     Each gradient is reduced as soon as it is computed, while the backward pass goes on.
-    `backward_passes_per_step` gradients are accumulated first. `groups` (a number, or lists of
-    parameters) reduces gradients together.
+    Before that, `backward_passes_per_step` gradients are accumulated. `groups` (a number, or lists
+    of parameters) reduces gradients together.
     """
     if gradient_predivide_factor != 1.0 and op != core.Average:
         raise ValueError("gradient_predivide_factor needs op == Average")

@@ -15,7 +15,7 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
         super().__init__()
         self._work, self._result, self._finish = work, result, finish
         self._timeout, self._future, self._is_settled = timeout, None, False
-        # Whichever thread asks first copies results. The others wait for it.
+        # The first waiting thread copies results. The others wait for it.
         self._finishing = threading.Lock() if finish is not None else None
 
     def _completed(self):
@@ -93,14 +93,17 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
 _received = threading.local()
 
 
-# The type of operation of works that hide those of Python backends.
+# The type of operation of works that wrap those of Python backends.
 _UNKNOWN = 100
 
 
 def uncover_works():
-    """torch hides the works of Python backends behind works that wait and have a future, but do not
-    know whether they are complete or who sent a message. This asks the future, and remembers the
-    sender for `dist.recv`, which asks for it after it has waited."""
+    """Lets torch's works report whether they are complete, and the sender of a message.
+
+    torch wraps the works of Python backends in works that can wait and have a future, but lack
+    these methods. The new methods read the future, and keep the sender for `dist.recv`, which
+    reads it after its wait.
+    """
     of_torch = {name: getattr(c10d.Work, name)
                 for name in ("is_completed", "is_success", "exception", "result", "_source_rank")}
 

@@ -1,16 +1,16 @@
 //! Threads on which futures of XLA are completed.
 //!
 //! XLA runs the rest of a program on the thread that completes a future. That program may compute
-//! for long, or wait for another collective in a callback, so the engine's thread cannot run it. A
-//! work runs at once: if all threads are busy, a new one starts.
+//! for a long time, or wait for another collective in a callback, so the engine's thread cannot run
+//! it. Each piece of work runs at once: if all threads are busy, a new one starts.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long a thread without work stays.
+/// How long an idle thread waits for work.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long [`settle`] waits at most.
+/// The longest wait of [`settle`].
 const DEADLINE: Duration = Duration::from_secs(10);
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -19,7 +19,7 @@ struct Queue {
     waiting: VecDeque<Work>,
     /// Threads that wait for work.
     idle: usize,
-    /// Works that run.
+    /// Pieces of work that run.
     running: usize,
 }
 
@@ -27,7 +27,7 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: VecDeque::new(), idle: 
 static MORE: Condvar = Condvar::new();
 static ENDED: Condvar = Condvar::new();
 
-/// Runs `work` on a thread that runs nothing else meanwhile.
+/// Runs `work` on a thread that runs nothing else during that time.
 pub(super) fn complete(work: Work) {
     let mut queue = QUEUE.lock();
     queue.waiting.push_back(work);
@@ -37,12 +37,12 @@ pub(super) fn complete(work: Work) {
     }
     drop(queue);
     if std::thread::Builder::new().name("ff-xla".into()).spawn(run_all).is_err() {
-        // Without a thread, the caller's has to do.
+        // No thread could be started, so the caller's runs the work.
         run_waiting();
     }
 }
 
-/// Waits until no work runs, so that programs of the ranks that were have ended.
+/// Waits until no work runs, so that the programs of the previous ranks have ended.
 pub(super) fn settle() {
     let until = Instant::now() + DEADLINE;
     let mut queue = QUEUE.lock();

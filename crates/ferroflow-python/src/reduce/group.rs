@@ -63,8 +63,8 @@ fn tensors(py: Python<'_>, given: Vec<PyValues>, owner: &Py<PyAny>) -> Result<Te
     let list = given.into_iter().map(|(data, dtype, count)| {
         let dtype = DType::from_number(dtype)?;
         let owner = Box::new(owner.clone_ref(py));
-        // SAFETY: the Python package passes the address and size of contiguous tensors that `owner`
-        // keeps. torch's contract is that they are not used until the work is complete.
+        // SAFETY: the Python package passes the address and size of contiguous tensors, which
+        // `owner` keeps alive. By torch's contract they are not used until the work is complete.
         unsafe { ForeignTensor::new(data as *mut u8, dtype, vec![count], owner) }
     });
     Ok(Tensors { list: list.collect::<Result<_>>()? })
@@ -88,7 +88,7 @@ impl Tensors {
 struct CallOptions {
     op: ReduceOp,
     root: usize,
-    /// Values that go to each rank, and that come from each rank.
+    /// The numbers of values that go to each rank and come from each rank.
     counts: Option<(Vec<usize>, Vec<usize>)>,
 }
 
@@ -156,8 +156,8 @@ fn run(group: &mut Group, kind: &str, tensors: &mut Tensors, call: &CallOptions)
 
 #[pymethods]
 impl OrderedGroup {
-    /// Connects the ranks of a group. Rank 0 gives its listener. `timeout` has the seconds that a
-    /// collective may take. If one of the groups `watched` fails, a rank is lost, and this fails
+    /// Connects the ranks of a group. Rank 0 passes its listener. `timeout` is the time limit of a
+    /// collective in seconds. If one of the groups `watched` fails, a rank is lost, and this fails
     /// too.
     #[staticmethod]
     #[pyo3(signature = (rank, size, address, token, timeout, connect_timeout, listener, messages,
@@ -196,7 +196,7 @@ impl OrderedGroup {
             );
             member.token = token;
             member.trust = trust;
-            // The ranks of a group have other numbers than those of the job.
+            // The ranks of a group have numbers of their own, not those of the job.
             member.common_role = Some("member");
             member.timeout = seconds(connect_timeout);
             let lost = Arc::new(AtomicBool::new(false));
@@ -207,7 +207,8 @@ impl OrderedGroup {
             member.abandon = Some(lost);
             let mut options = GroupOptions { timeout: seconds(timeout), ..GroupOptions::default() };
             if Config::from_env().deterministic {
-                // A probe's result differs between runs, and with it the order of sums.
+                // The result of a probe differs between runs, and the order of sums would differ
+                // with it.
                 options.model = Some(LinkCostModel::default());
             }
             let group = match listener {
@@ -267,7 +268,7 @@ impl OrderedGroup {
             return Err(raised(py, &err!(FailedPrecondition, "the process group is destroyed")));
         };
         let call = CallOptions { op, root, counts };
-        // The callback gets the tensors too, so that they live until the work is complete.
+        // The callback holds the tensors too, so that they live until the work is complete.
         let kept = Arc::new(Mutex::new(None));
         let keep = kept.clone();
         thread.submit(
@@ -406,7 +407,7 @@ fn call_later(state: &Arc<WorkState>, callbacks: Vec<Py<PyAny>>) {
         let work = move || {
             for (state, callbacks) in calls {
                 let error = state.error();
-                // Ignore failure: Python is shutting down, so no thread waits.
+                // Ignores a failure: Python is shutting down, so no thread waits.
                 let _ = Python::try_attach(|py| {
                     let error = error.as_ref().map(|e| raised(py, e).into_value(py));
                     for callback in callbacks {
@@ -438,7 +439,7 @@ impl GroupWork {
         self.state.slot.lock().result.is_some()
     }
 
-    /// Waits for the result, at most `timeout` seconds. Returns whether it is there. Raises the
+    /// Waits for the result, at most `timeout` seconds. Returns whether it has arrived. Raises the
     /// error of the call. For messages, `source` then has the rank of the sender.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {

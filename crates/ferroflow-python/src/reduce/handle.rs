@@ -10,12 +10,12 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a wait looks for signals, such as that of Ctrl-C.
+/// The interval in which a wait checks for signals, such as Ctrl-C.
 const LOOK: Duration = Duration::from_millis(200);
 
 type Outcome = Result<(ForeignTensor, Vec<usize>)>;
 
-/// The result of a tensor, once it is there.
+/// The result of a tensor, once it has arrived.
 #[derive(Default)]
 pub(super) struct HandleSlot {
     outcome: Mutex<Option<Outcome>>,
@@ -29,7 +29,7 @@ impl HandleSlot {
         self.filled.notify_all();
     }
 
-    /// Waits until the result is there, or until `until`. False if it is not there.
+    /// Waits until the result has arrived, or until `until`. Returns whether it has arrived.
     pub(super) fn wait_until(&self, until: Option<Instant>) -> bool {
         let mut outcome = self.outcome.lock();
         while outcome.is_none() {
@@ -45,7 +45,7 @@ impl HandleSlot {
         true
     }
 
-    /// The error of a tensor that was not accepted, because one of its name is in flight.
+    /// The error of a refused tensor: another one of its name is in flight.
     pub(super) fn refusal(&self) -> Option<Error> {
         match &*self.outcome.lock() {
             Some(Err(e)) if e.code() == Code::AlreadyExists => Some(e.clone()),
@@ -58,8 +58,8 @@ impl HandleSlot {
     }
 }
 
-/// Waits without the GIL for `wait_until`, and handles signals in between. False after `timeout`
-/// seconds.
+/// Calls `wait_until` without the GIL, and handles signals in between. Returns false after
+/// `timeout` seconds.
 pub(super) fn wait_for(
     py: Python<'_>,
     timeout: Option<f64>,
@@ -85,7 +85,7 @@ pub(super) fn wait_for(
 pub(super) struct ReduceHandle {
     pub(super) slot: Arc<HandleSlot>,
     pub(super) name: String,
-    /// The result is multiplied by this.
+    /// The factor by which the result is multiplied.
     pub(super) postscale: f64,
     state: Mutex<HandleState>,
 }
@@ -102,7 +102,7 @@ impl ReduceHandle {
         ReduceHandle { slot, name, postscale, state: Mutex::default() }
     }
 
-    /// Takes the outcome over. Returns the tensor, whose owner must be dropped with the GIL held.
+    /// Takes the outcome. Returns the tensor, whose owner must be dropped with the GIL held.
     fn settle(&self) -> Option<ForeignTensor> {
         let outcome = self.slot.take()?;
         let mut state = self.state.lock();
@@ -165,7 +165,7 @@ impl ReduceHandle {
         self.state.lock().counts.clone()
     }
 
-    /// The result, if it is not in the memory of the submitted tensor. Can be taken once.
+    /// The result, if it is not in the memory of the submitted tensor. It can be taken once.
     fn take(&self) -> Option<ReducedValues> {
         self.state.lock().values.take().map(|bytes| ReducedValues { bytes: bytes.into() })
     }
@@ -185,7 +185,7 @@ impl ReducedValues {
         interface.set_item("version", 3)?;
         interface.set_item("shape", (self.bytes.len(),))?;
         interface.set_item("typestr", "|u1")?;
-        // Arrays may write: Python is the only owner of the bytes.
+        // Python is the only owner of the bytes, so arrays may write to them.
         interface.set_item("data", (self.bytes.as_ptr() as usize, false))?;
         Ok(interface)
     }

@@ -1,8 +1,8 @@
 //! Collectives inside `jax.jit`: a handler of XLA's foreign-function interface.
 //!
 //! XLA calls [`handler`] with the buffers and attributes of an op. The handler submits the tensors
-//! and returns at once. A future of XLA completes when all results are there. The structs follow
-//! XLA's C interface, version 0; their sizes say which fields a version of XLA has.
+//! and returns at once. A future of XLA completes when all results have arrived. The structs follow
+//! XLA's C interface, version 0. Their sizes show which fields a version of XLA has.
 
 use super::completions::complete;
 use super::world::{operation, world};
@@ -203,7 +203,7 @@ unsafe fn error(api: *const Api, e: &Error) -> *mut c_void {
     unsafe { ((*api).error_create)(&raw mut args) }
 }
 
-/// A future of XLA, and how many tensors it still waits for.
+/// A future of XLA, and the number of tensors that it still waits for.
 struct Completion {
     api: *const Api,
     future: *mut c_void,
@@ -230,7 +230,7 @@ impl Completion {
         complete(Box::new(move || self.end(failed)));
     }
 
-    /// Completes the future. XLA runs the rest of the program meanwhile.
+    /// Completes the future. XLA runs the rest of the program inside this call.
     fn end(&self, failed: Option<Error>) {
         let (extension, future) = (null_mut(), self.future);
         // SAFETY: the future was created by this interface and is completed once.
@@ -269,7 +269,8 @@ impl CallAttributes {
 fn attributes(attrs: &Attributes) -> CallAttributes {
     let mut found = CallAttributes::default();
     for i in 0..usize::try_from(attrs.size).unwrap_or(0) {
-        // SAFETY: the arrays have `size` entries. The kind of an attribute says what it points to.
+        // SAFETY: the arrays have `size` entries. The kind of an attribute gives the type of its
+        // pointer.
         unsafe {
             let text = |span: *const ByteSpan| {
                 let bytes = match (*span).len {
@@ -298,7 +299,7 @@ fn attributes(attrs: &Attributes) -> CallAttributes {
 /// The buffers of a call.
 fn buffers(list: &Buffers) -> Vec<&XlaBuffer> {
     let count = usize::try_from(list.size).unwrap_or(0);
-    // SAFETY: the array has `size` entries, which are buffers: XLA knows no other kind.
+    // SAFETY: the array has `size` entries, which are buffers: XLA has no other kind.
     (0..count).map(|i| unsafe { &**list.list.add(i) }).collect()
 }
 
@@ -330,10 +331,10 @@ fn tensor_of(buffer: &XlaBuffer) -> Result<ForeignTensor> {
     unsafe { ForeignTensor::new(buffer.data, dtype_of(buffer.dtype)?, dims, Box::new(())) }
 }
 
-/// Names that run more than once at the same time get different numbers.
+/// Gives each of several concurrent executions of a name its own number.
 static EXECUTIONS: Mutex<Option<HashMap<String, u64>>> = Mutex::new(None);
 
-/// Starts the numbers again. All ranks do so when they connect: new ranks have counted nothing.
+/// Restarts the numbers. All ranks do so when they connect, because new ranks start to count.
 pub(super) fn forget_executions() {
     *EXECUTIONS.lock() = None;
 }
@@ -405,7 +406,7 @@ fn start(frame: &mut CallFrame) -> Result<()> {
     Ok(())
 }
 
-/// Moves a result to where XLA expects it.
+/// Copies a result to the memory that XLA expects it in.
 fn finish(mut tensor: ForeignTensor, target: Option<ForeignTensor>) -> Result<()> {
     let Some(mut output) = target else { return Ok(()) };
     let values = tensor.take_replaced().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Collectives as ops of TensorFlow, registered through its C interface.
 //!
 //! `FerroflowSubmit` submits tensors and returns a number at once. It takes over the memory of
-//! tensors that nothing else uses, and copies the others. `FerroflowWait` waits for the results of
-//! such numbers. Nothing is compiled against TensorFlow:
-//! Python passes the addresses of the functions of the library that it has loaded.
+//! tensors without other users, and copies the others. `FerroflowWait` waits for the results of
+//! such numbers. This module is not compiled against TensorFlow: Python passes the addresses of the
+//! functions of the library that it has loaded.
 
 use super::handle::HandleSlot;
 use super::world::{operation, world};
@@ -105,8 +105,7 @@ pub(super) fn tensorflow_functions() -> Vec<&'static str> {
     NAMES.to_vec()
 }
 
-/// Registers the ops with the TensorFlow that these addresses belong to. Only the first call
-/// counts.
+/// Registers the ops with the TensorFlow of these addresses. Only the first call has an effect.
 #[pyfunction]
 pub(super) fn register_tensorflow_ops(
     py: Python<'_>,
@@ -138,7 +137,7 @@ fn register_ops() -> Result<()> {
         c"postscale: float = 1.0",
     ];
     let inputs = [c"tensors: T", c"splits: int32"];
-    // No op reads the second output: an output is how a kernel gets the memory of an input.
+    // No op reads the second output. A kernel gets the memory of an input only through an output.
     let outputs = [c"handle: int64", c"memory: T"];
     define(SUBMIT, &attrs, &inputs, &outputs, create_submit, compute_submit)?;
     define(
@@ -163,8 +162,8 @@ fn define(
 ) -> Result<()> {
     let tf = tf();
     let status = Status::new();
-    // SAFETY: these calls follow TensorFlow's C interface. It copies all texts, and the two calls
-    // that register take the builders over.
+    // SAFETY: these calls follow TensorFlow's C interface. It copies all texts. The two calls that
+    // register take over the builders.
     unsafe {
         let op = (tf.TF_NewOpDefinitionBuilder)(name.as_ptr());
         attrs.iter().for_each(|a| (tf.TF_OpDefinitionBuilderAddAttr)(op, a.as_ptr()));
@@ -280,7 +279,7 @@ impl TfTensor {
     }
 }
 
-/// What a kernel keeps of its node.
+/// The attributes of a node that its kernel keeps.
 struct SubmitAttributes {
     name: String,
     what: Collective,
@@ -418,7 +417,7 @@ impl Context {
         Ok(TfTensor(tensor))
     }
 
-    /// A tensor with the values of an input, whose memory nothing else uses. It is the input's own
+    /// A tensor with the values of an input, in memory without other users. It is the input's own
     /// memory if the input was its only user.
     fn own_input(&self, index: c_int, output: c_int, dims: &[i64]) -> Result<TfTensor> {
         let (mut forwarded, status) = (-1, Status::new());
@@ -467,7 +466,7 @@ impl Context {
     }
 }
 
-/// A submission that no wait has taken yet.
+/// A submission that no op has waited for yet.
 struct Submitted {
     slots: Vec<Arc<HandleSlot>>,
     shapes: Vec<Vec<i64>>,
@@ -531,14 +530,14 @@ fn submit(context: &Context, attributes: &SubmitAttributes) -> Result<()> {
                 ));
             }
         }
-        // With this reference, the input would have a second user.
+        // With this reference, the memory would have two users.
         drop(input);
         let mut own = context.own_input(i, i + 1, &dims)?;
         if attributes.prescale != 1.0 {
             scale(dtype, own.bytes_mut(), attributes.prescale)?;
         }
         let data = own.bytes_mut().as_mut_ptr();
-        // SAFETY: `own` keeps the data, and nothing else uses them.
+        // SAFETY: `own` keeps the data, and the data have no other users.
         let tensor = unsafe { ForeignTensor::new(data, dtype, shape, Box::new(own)) }?;
         let slot = Arc::new(HandleSlot::default());
         slots.push(slot.clone());
@@ -557,7 +556,7 @@ fn submit(context: &Context, attributes: &SubmitAttributes) -> Result<()> {
     context.set_values(0, DType::Int64, &[], &number.to_ne_bytes())
 }
 
-/// Ranks that disagree are an error of the class that Horovod's users catch.
+/// When ranks disagree, the error has the class that Horovod's users catch.
 fn as_horovod_reports(e: Error) -> Error {
     match e.code() {
         Code::InvalidArgument => Error::new(Code::FailedPrecondition, e.message().to_string()),
@@ -575,7 +574,7 @@ fn wait(context: &Context) -> Result<()> {
     let (handles, outputs) =
         unsafe { ((tf().TF_NumInputs)(context.0), (tf().TF_NumOutputs)(context.0)) };
     let (mut output, mut all_counts) = (0, Vec::new());
-    // Take all of them first: if one fails, the others are not kept.
+    // Takes all of them first: if one fails, the others are dropped.
     let mut taken = Vec::new();
     for i in 0..handles {
         let mut number = [0; 8];

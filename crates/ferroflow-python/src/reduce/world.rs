@@ -39,10 +39,10 @@ pub(super) fn world() -> Result<World> {
 }
 
 /// A step that the program runs in a session of this process. The time between two steps is the
-/// input of a rank.
+/// rank's input phase.
 pub(crate) struct ClientStep(());
 
-/// Steps that run, and when the last one ended.
+/// The number of running steps, and the end of the last one.
 static STEPS: Mutex<(usize, Option<Instant>)> = Mutex::new((0, None));
 
 impl ClientStep {
@@ -75,8 +75,8 @@ fn job(py: Python<'_>) -> PyResult<Arc<Job>> {
 }
 
 /// Connects to the other ranks of the job that the environment describes. `stalls` has the seconds
-/// until a warning and until an error. `fusion` has the bytes of a fused buffer and the seconds
-/// that a tensor waits for others.
+/// until a warning and until an error. `fusion` has the bytes of a fused buffer, and the seconds
+/// that a tensor waits for other tensors.
 #[pyfunction]
 #[pyo3(signature = (process_sets, timeline=None, deterministic=false, fusion=None, stalls=None,
     elastic=false))]
@@ -103,7 +103,7 @@ fn init(
         config.engine.stall_deadline = seconds(deadline);
     }
     let made = detached(py, || -> Result<Job> {
-        // The world of the graphs' ops, so that they communicate in this job.
+        // The graphs' ops use this world, so that they communicate in this job.
         let world = ops::world().clone();
         let elastic = match elastic {
             true => Some(Elastic::meet_in(world.clone(), seat_from_env()?, config)?),
@@ -122,7 +122,8 @@ fn init(
     Ok(())
 }
 
-/// Leaves the job. `finished` tells the driver of an elastic job that this process is done.
+/// Leaves the job. With `finished`, reports to the driver of an elastic job that this process is
+/// done.
 #[pyfunction]
 #[pyo3(signature = (finished=true))]
 fn shutdown(py: Python<'_>, finished: bool) {
@@ -142,8 +143,8 @@ fn is_initialized() -> bool {
     JOB.read().as_ref().is_some_and(|job| job.world.is_initialized())
 }
 
-/// Rank, size, local rank, local size, cross rank, cross size, and whether all hosts have as many
-/// ranks.
+/// Rank, size, local rank, local size, cross rank, cross size, and whether all hosts have the same
+/// number of ranks.
 #[pyfunction]
 fn place(py: Python<'_>) -> PyResult<(usize, usize, usize, usize, usize, usize, bool)> {
     let job = job(py)?;
@@ -184,7 +185,7 @@ struct Operation {
     prescale: f64,
 }
 
-/// Submits tensors, which run together. Returns a handle for each.
+/// Submits tensors, which run together. Returns a handle for each tensor.
 #[pyfunction]
 #[pyo3(signature = (tensors, kind, op=1, process_set=0, root=0, splits=None, prescale=1.0,
     postscale=1.0, compression=0, fault=None))]
@@ -214,7 +215,8 @@ fn submit(
     for (name, data, dtype, shape, owner) in tensors {
         let tensor = DType::from_number(dtype).and_then(|dtype| {
             // SAFETY: the Python package passes the address and shape of a contiguous array that
-            // `owner` keeps. It documents that arrays must not be used until their handle is done.
+            // `owner` keeps alive. By its documentation, arrays must not be used until their handle
+            // is done.
             unsafe { ForeignTensor::new(data as *mut u8, dtype, shape, Box::new(owner)) }
         });
         let tensor = tensor.map_err(|e| raised(py, &e))?.keep_values();
@@ -310,13 +312,14 @@ fn has_newcomers(py: Python<'_>) -> PyResult<bool> {
     Ok(job(py)?.elastic.lock().as_ref().is_some_and(Elastic::has_newcomers))
 }
 
-/// Elastic jobs: leaves the present ranks and connects to those of the next epoch.
+/// Elastic jobs: leaves the current ranks and connects to those of the next epoch.
 #[pyfunction]
 fn reconnect(py: Python<'_>) -> PyResult<()> {
     let job = job(py)?;
     let done = detached(py, || match job.elastic.lock().as_mut() {
         Some(elastic) => {
-            // Fails what is in flight. Programs that still run must not count for the next ranks.
+            // Fails the tensors in flight. Programs that still run must not count for the next
+            // ranks.
             job.world.shutdown();
             settle();
             elastic.reconnect()
@@ -330,7 +333,7 @@ fn reconnect(py: Python<'_>) -> PyResult<()> {
     done.map_err(|e| raised(py, &e))
 }
 
-/// Counters of the coordinator, on rank 0: requests known, requests new, collectives, tensors.
+/// Counters of the coordinator, on rank 0: cached requests, new requests, collectives, tensors.
 #[pyfunction]
 fn stats(py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
     let stats = job(py)?.world.stats();

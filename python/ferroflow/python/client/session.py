@@ -126,7 +126,7 @@ class BaseSession(SessionInterface):
         try:
             self.close()
         except Exception:  # pylint: disable=broad-except
-            # The interpreter may be shutting down, or the server may be gone.
+            # The interpreter may be shutting down, or the server may have stopped.
             pass
 
     def as_default(self):

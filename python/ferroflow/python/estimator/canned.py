@@ -268,7 +268,7 @@ class _Baseline(_Canned):
 
 
 class BaselineClassifier(_Baseline):
-    """Predicts how frequent the classes are, whatever the features."""
+    """Predicts the frequency of each class, ignoring the features."""
 
     def __init__(self, model_dir=None, n_classes=2, weight_column=None, label_vocabulary=None, optimizer="Ftrl", config=None, loss_reduction=losses.Reduction.SUM):
         self._optimizer = None if optimizer == "Ftrl" else optimizer

@@ -1,4 +1,4 @@
-"""Hooks that end training early: by metrics of evaluations, or when a file says so."""
+"""Hooks that end training early: by metrics of evaluations, or by a file."""
 
 import collections
 import os
@@ -24,7 +24,7 @@ def _stop_variable():
 
 
 class _StopOnPredicateHook(session_run_hook.SessionRunHook):
-    """The chief's part: asks now and then, and tells the other workers."""
+    """The chief's part: evaluates the condition regularly, and notifies the other workers."""
 
     def __init__(self, should_stop_fn, run_every_secs=60, run_every_steps=None):
         if not callable(should_stop_fn):
@@ -51,7 +51,7 @@ class _StopOnPredicateHook(session_run_hook.SessionRunHook):
 
 
 class _CheckForStoppingHook(session_run_hook.SessionRunHook):
-    """The part of the other workers: they stop when the chief says so."""
+    """The part of the other workers: they stop when the chief has set the flag."""
 
     def begin(self):
         self._stop = _stop_variable()

@@ -41,7 +41,7 @@ class FuncGraph(ops.Graph):
         return op.outputs[0]
 
     def capture(self, tensor, name=None):
-        """The argument that stands for a tensor of an outer graph."""
+        """The argument for a tensor of an outer graph."""
         if tensor.graph is self:
             return tensor
         found = self._captured.get(id(tensor))

@@ -152,7 +152,7 @@ def create_meta_graph_def(
     clear_extraneous_savers=False,
     strip_default_attrs=False,
 ):
-    """A MetaGraphDef from its parts; what is not given comes from the graph."""
+    """A MetaGraphDef from its parts; missing parts come from the graph."""
     if graph and not isinstance(graph, ops.Graph):
         raise TypeError("graph must be of type Graph. Received type: %s" % type(graph))
     _load_proto_functions()

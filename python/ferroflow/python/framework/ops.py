@@ -176,7 +176,7 @@ class Graph(_ferroflow.GraphCore):
     # The surroundings of new operations.
 
     def _surroundings_changed(self):
-        """Tells Rust the device of new operations, or that Python has to be asked."""
+        """Passes the device of new operations to Rust, or that Rust must call Python for it."""
         text = ""
         functions = False
         for entry in reversed(self._device_entries):
@@ -824,8 +824,8 @@ def init_scope():
     scope = graph.get_name_scope()
     if scope and not scope.endswith("/"):
         scope += "/"
-    # TensorFlow asks the device functions outside of `colocate_with`, if the graph was entered.
-    # The colocation decides the device, but the functions count what they are asked for.
+    # If the graph was entered, TensorFlow calls the device functions outside of `colocate_with`.
+    # The colocation determines the device, but the functions count their calls.
     devices = outer._device_entries
     if not devices and outer in _default_graph_stack.stack:
         devices = outer._devices_outside_colocation

@@ -25,7 +25,7 @@ class SparseTensor:
             self._indices = ops.convert_to_tensor(indices, name="indices", dtype=dtypes.int64)
             self._values = ops.convert_to_tensor(values, name="values")
             self._dense_shape = ops.convert_to_tensor(dense_shape, name="dense_shape", dtype=dtypes.int64)
-        # What a dataset knows of the shape beyond the graph.
+        # What a dataset knows about the shape beyond the graph.
         self._static_shape = None
         indices_shape = self._indices.shape.with_rank(2)
         dense = self._dense_shape.shape.with_rank(1)

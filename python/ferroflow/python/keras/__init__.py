@@ -1,1 +1,1 @@
-"""`tf.keras` in graphs: layers, models, and what they are made of."""
+"""`tf.keras` in graphs: layers, models, and their parts."""

@@ -58,7 +58,7 @@ class History(Callback):
 
 
 class _Watching(Callback):
-    """Knows whether a number got better."""
+    """Tracks whether a metric has improved."""
 
     def _watch(self, monitor, mode, min_delta=0.0):
         self.monitor = monitor

@@ -60,7 +60,7 @@ class Model(Layer):
         self.built = True
 
     def _last(self, at):
-        """Input and output: those that the model was made with."""
+        """Input and output: the ones given to the model's constructor."""
         known = self.inputs if at == 1 else self.outputs
         if known is None:
             return super()._last(at)

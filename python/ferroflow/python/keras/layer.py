@@ -1,4 +1,4 @@
-"""The base of `tf.keras.layers`: a layer that remembers what it was called with."""
+"""The base of `tf.keras.layers`: a layer that remembers the inputs of its calls."""
 
 import inspect
 
@@ -134,8 +134,7 @@ class Layer(base.Layer):
         outputs = super().__call__(inputs, *args, **kwargs)
         flat = nest.flatten(outputs)
         if any(t is i for t in flat for i in nest.flatten(inputs)):
-            # A layer that changes nothing makes tensors of its own: models tell layers apart by
-            # them.
+            # A layer that changes nothing makes new tensors, by which models distinguish layers.
             outputs = nest.map_structure(array_ops.identity, outputs)
             flat = nest.flatten(outputs)
         node = (self, inputs, args, {k: v for k, v in kwargs.items() if k != "training"}, outputs)

@@ -101,7 +101,7 @@ class Adam(Optimizer):
 
 
 class TFOptimizer(Optimizer):
-    """An optimizer of `tf.train` as it is."""
+    """Wraps an optimizer of `tf.train`."""
 
     def __init__(self, optimizer):
         super().__init__(0.0)

@@ -139,7 +139,7 @@ def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_c
 
 @export("contrib.layers.softmax", "contrib.slim.softmax")
 def softmax(logits, scope=None):
-    """Softmax over the last axis, whatever the rank."""
+    """Softmax over the last axis, for any rank."""
     with variable_scope.variable_scope(scope, "softmax", [logits]):
         return gen_ops.Softmax(logits)
 

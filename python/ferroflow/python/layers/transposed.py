@@ -109,7 +109,7 @@ class Conv3DTranspose(_Transposed):
 
     @staticmethod
     def _known_lengths(lengths):
-        # TensorFlow's graph asks for all of them when the step runs.
+        # TensorFlow's graph requires all of them when the step runs.
         return [None] * len(lengths)
 
 

@@ -355,7 +355,7 @@ def _tensor_dtype(values):
 
 
 def _cast_inside(values, dtype):
-    """Tensors of another type than the one that is asked for are cast."""
+    """Casts tensors whose type is not the requested one."""
     if isinstance(values, (list, tuple)):
         return [_cast_inside(v, dtype) for v in values]
     if operator_stubs.is_tensor(values) and values.dtype.base_dtype != dtype:

@@ -64,5 +64,5 @@ class Barrier:
         return self._op("BarrierReadySize", [], None, name).outputs[0]
 
     def incomplete_size(self, name=None):
-        """The number of tuples of which parts are missing."""
+        """The number of tuples with missing parts."""
         return self._op("BarrierIncompleteSize", [], None, name).outputs[0]

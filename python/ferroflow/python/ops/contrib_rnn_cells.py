@@ -21,7 +21,7 @@ _get = variable_scope.get_variable
 
 @export("contrib.rnn.LayerNormBasicLSTMCell")
 class LayerNormBasicLSTMCell(rnn_cell.RNNCell):
-    """An LSTM that normalizes its gates and drops parts of what it adds to its memory."""
+    """An LSTM that normalizes its gates and applies dropout to the update of its memory."""
 
     def __init__(self, num_units, forget_bias=1.0, input_size=None, activation=math_ops.tanh, layer_norm=True,
                  norm_gain=1.0, norm_shift=0.0, dropout_keep_prob=1.0, dropout_prob_seed=None, reuse=None):

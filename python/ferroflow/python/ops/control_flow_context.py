@@ -256,7 +256,7 @@ class CondContext(ControlFlowContext):
         return True
 
     def AddValue(self, value):
-        """The tensor that stands for `value` inside this branch."""
+        """The tensor for `value` inside this branch."""
         if value.name in self._values:
             found = self._external_values.get(value.name)
             return value if found is None else found

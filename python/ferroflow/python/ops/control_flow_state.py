@@ -287,7 +287,7 @@ class ControlFlowState:
         return array_ops.zeros(real, value.dtype)
 
     def PostProcessing(self):
-        """Loop variables that got no gradient from inside receive zeros from the back edge."""
+        """Loop variables without a gradient from inside receive zeros from the back edge."""
         for state in self._states.values():
             for merged in state.switch_map.values():
                 if merged.op.inputs[0] is not merged.op.inputs[1]:

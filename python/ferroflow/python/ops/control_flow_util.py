@@ -38,8 +38,8 @@ def is_cond_switch(op):
     """Whether `op` is a switch of a conditional."""
     if not is_switch(op) or not op.outputs:
         return False
-    # A switch inside a conditional belongs to its context or to the one around it; the
-    # consumers tell which.
+    # A switch inside a conditional belongs to its context or to the one around it. The consumers
+    # show which.
     for output in op.outputs:
         for consumer in output.consumers():
             context = consumer._get_control_flow_context()

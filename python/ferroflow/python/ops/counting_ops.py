@@ -174,7 +174,7 @@ def roll(input, shift, axis, name=None):
 
 
 def _check_labels(terms, inputs):
-    """Refuses a label that stands for dimensions of different sizes."""
+    """Refuses a label of dimensions that differ in size."""
     sizes = {}
     for term, x in zip(terms, inputs):
         shape = x.get_shape() if hasattr(x, "get_shape") else None

@@ -28,7 +28,7 @@ class CriticalSection:
     name = property(lambda self: self._name)
 
     def execute(self, fn, exclusive_resource_access=True, name=None):
-        """Calls `fn`; what it adds to the graph runs while the mutex is held."""
+        """Calls `fn`; the ops that it adds to the graph run while the mutex is held."""
         if not callable(fn):
             raise ValueError("Argument `fn` must be callable.")
         with ops.name_scope(name, "critical_section_execute", []):

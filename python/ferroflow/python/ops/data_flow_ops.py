@@ -237,7 +237,7 @@ class QueueBase:
 
 
 def _with_shared_seed(seed, shared_name):
-    """The two seeds of an op; of those that share it, the same wherever it is made."""
+    """The two seeds of an op; equal for all ops that share it."""
     seed1, seed2 = random_seed.get_seed(seed)
     if seed1 is None and seed2 is None:
         return 0, 0

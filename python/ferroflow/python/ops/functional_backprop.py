@@ -1,8 +1,8 @@
 """Backward functions for ops whose bodies are functions: calls, If, Case and While.
 
-The gradient of a body is a function of its own, built in a graph beside it. The tensors of the
-forward body that it reads become additional results of the forward op: outputs of a call or a
-conditional, lists with an element for each iteration of a loop.
+The gradient of a body is a separate function, built in a graph beside it. It reads tensors of the
+forward body, which become additional results of the forward op: outputs of a call or a conditional,
+lists with an element for each iteration of a loop.
 """
 
 from ferroflow.python.framework import dtypes
@@ -112,7 +112,7 @@ def element_shape_of(tensor):
 
 
 def variable_dtype(tensor):
-    """The dtype of the variable that a resource stands for; None for other resources."""
+    """The dtype of a resource's variable; None for other resources."""
     while True:
         if tensor.op.type == "VarHandleOp":
             return dtypes.as_dtype(tensor.op.get_attr("dtype"))

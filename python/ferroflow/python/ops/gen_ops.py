@@ -14,7 +14,7 @@ _by_plain_name = {}
 
 
 def _op_name(name):
-    """The op that a function called `name` stands for, or None."""
+    """The op of the function called `name`, or None."""
     if op_defs.get(name) is not None:
         return name
     if not _by_plain_name:

@@ -33,7 +33,7 @@ class AggregationMethod:
 
 @export("UnconnectedGradients")
 class UnconnectedGradients(enum.Enum):
-    """What is returned for an x that no y depends on."""
+    """The gradient of an x that no y depends on."""
 
     NONE = "none"
     ZERO = "zero"
@@ -94,7 +94,7 @@ class _Backprop:
     # ------------------------------------------------------------ the start
 
     def _initial(self, grad_ys, ys):
-        """The gradients of the ys: what was given, or ones."""
+        """The gradients of the ys: the given ones, or ones."""
         made = []
         for i, (grad, y) in enumerate(zip(grad_ys, ys)):
             with self._colocated(y.op):
@@ -409,7 +409,7 @@ def _check_grad_y(grad, y, i):
 
 
 def _aggregate_slices(received):
-    """The sum of gradients some of which are IndexedSlices."""
+    """The sum of gradients that include IndexedSlices."""
     if len(received) == 1:
         return received[0]
     if any(isinstance(x, ops.Tensor) for x in received):

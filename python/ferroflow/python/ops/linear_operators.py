@@ -89,7 +89,7 @@ class LinearOperatorFullMatrix(_Of):
 
 @export("linalg.LinearOperatorLowerTriangular")
 class LinearOperatorLowerTriangular(_Of):
-    """The lower triangle of a matrix; what is above the diagonal is zero."""
+    """The lower triangle of a matrix; elements above the diagonal count as zero."""
 
     def to_dense(self):
         return gen_ops.MatrixBandPart(self._of, -1, 0)

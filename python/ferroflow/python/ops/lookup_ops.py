@@ -248,7 +248,7 @@ class StrongHashSpec(HasherSpec):
 
 
 class IdTableWithHashBuckets(LookupInterface):
-    """A table for texts, with buckets for those that are not in it."""
+    """A table for texts, with buckets for unknown texts."""
 
     def __init__(self, table, num_oov_buckets, hasher_spec=FastHashSpec, name=None, key_dtype=None):
         self._name = name.rstrip("/") if name else "string_to_index"

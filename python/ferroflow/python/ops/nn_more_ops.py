@@ -123,7 +123,7 @@ def _four(sizes):
 
 @export("nn.scale_regularization_loss")
 def scale_regularization_loss(regularization_loss):
-    """The loss as it is: there is one replica in a graph."""
+    """The loss unchanged: a graph has one replica."""
     return math_ops.reduce_sum(regularization_loss)
 
 

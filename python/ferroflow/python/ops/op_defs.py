@@ -1,4 +1,4 @@
-"""What op functions need to know about ops, read from `op_defs.txt` when it is first asked for."""
+"""The op definitions for op functions, read from `op_defs.txt` at the first use."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class OpDef:
         fields = line.split("\t")
         self.name = fields[0]
         self.inputs = fields[1].split()
-        # (name, attribute that tells the length, whether that is a list of types)
+        # (name, attribute with the length, whether that is a list of types)
         self.outputs = []
         for text in fields[2].split():
             name, _, length = text.partition(":")

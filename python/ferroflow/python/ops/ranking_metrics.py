@@ -282,7 +282,7 @@ def _grid(num_thresholds):
 
 
 def _at_rate(labels, predictions, wanted, weights, num_thresholds, collections, name, default, hit, miss, found):
-    """The best rate `found` where the rate of `hit` is nearest to what is wanted."""
+    """The best rate `found` where the rate of `hit` is nearest to the wanted one."""
     if wanted < 0 or wanted > 1:
         raise ValueError("`%s` must be in the range [0, 1]. Currently, it is %s." % (default.split("_at_")[1], wanted))
     with variable_scope.variable_scope(name, default, (predictions, labels, weights)):

@@ -29,7 +29,7 @@ def _axes(x, axis):
 
 
 def _done(keepdims, axis, output):
-    """A full reduction without kept dimensions is a scalar, whatever the rank was."""
+    """A full reduction without kept dimensions is a scalar, even if the rank is unknown."""
     if not keepdims and axis is None:
         output.set_shape(())
     return output

@@ -35,7 +35,7 @@ def variable_shape(handle, out_type=dtypes.int32):
 
 
 def lazy_read(var, op):
-    """The variable as it is after `op`, for a program that goes on with it."""
+    """The variable after `op`, for a program that uses it further."""
     return _UnreadVariable(var, op)
 
 

@@ -387,7 +387,7 @@ class MultiRNNCell(RNNCell):
 
 
 def check_cell(cell):
-    """Refuses what is no cell."""
+    """Refuses objects that are not cells."""
     problems = [text for ok, text in (
         (hasattr(cell, "output_size"), "'output_size' property is missing"),
         (hasattr(cell, "state_size"), "'state_size' property is missing"),

@@ -59,7 +59,7 @@ def _of_handle(handle):
 
 @export("get_session_tensor")
 def get_session_tensor(handle, dtype, name=None):
-    """A placeholder for a handle, and the tensor that it stands for."""
+    """A placeholder for a handle, and the tensor of that handle."""
     holder = _of_handle(handle)
     return holder, gen_ops.GetSessionTensor(holder, dtype=dtype, name=name)
 

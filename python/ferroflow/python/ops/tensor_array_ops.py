@@ -13,7 +13,7 @@ from ferroflow.python.util.api import export
 
 
 def flow_of(value):
-    """The tensor that stands for a TensorArray in loops; other values stay."""
+    """The flow tensor of a TensorArray, which loops carry; other values unchanged."""
     return value.flow if isinstance(value, TensorArray) else value
 
 
@@ -51,7 +51,7 @@ class TensorArray:
         self._dynamic_size = dynamic_size or False
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._colocate_with = [] if colocate_with_first_write_call else None
-        # Shared with the arrays of later flows: a write tells the shape of all elements.
+        # Shared with the arrays of later flows, because a write sets the shape of all elements.
         self._element_shape = [tensor_shape.as_shape(element_shape)]
         self._infer_shape = infer_shape
         self._size = size

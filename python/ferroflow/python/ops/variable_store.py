@@ -282,7 +282,7 @@ def _slices(shape, partitions):
 
 
 class LazyTensor:
-    """A tensor that is made again wherever it is used, so that it lands in the right context."""
+    """A tensor that is created again at each use, so that it is in the right context."""
 
     def __init__(self, make):
         self._make = make

@@ -37,7 +37,7 @@ class VariableAggregation(enum.Enum):
 
 
 class _VariableMeta(type):
-    """`tf.Variable(...)` makes a variable of the kind that the scope asks for."""
+    """`tf.Variable(...)` makes a variable of the kind that the scope sets."""
 
     def __call__(cls, *args, **kwargs):
         if cls is not Variable:
@@ -67,7 +67,7 @@ _ARGUMENTS = ("initial_value", "trainable", "collections", "validate_shape", "ca
 
 
 def default_variable_creator(next_creator=None, **kwargs):
-    """Makes a variable; resource variables if asked for, or if they are the default."""
+    """Makes a variable; a resource variable if requested, or if that is the default."""
     from ferroflow.python.ops import resource_variable_ops
     from ferroflow.python.ops import variable_scope
     use_resource = kwargs.pop("use_resource", None)

@@ -86,7 +86,7 @@ class WhileContext(base.ControlFlowContext):
     # ---------------------------------------------------------- values, ops
 
     def AddValue(self, value):
-        """The tensor that stands for `value` inside the loop."""
+        """The tensor for `value` inside the loop."""
         if value.name in self._values or value.op._get_control_flow_context() is self:
             found = self._external_values.get(value.name)
             return value if found is None else found
@@ -159,7 +159,7 @@ class WhileContext(base.ControlFlowContext):
             self._pin_to_iteration(op)
         self._values.update(x.name for x in op.outputs)
         if dropped:
-            # What has to run before comes into the loop through its outputs.
+            # Ops that must run before enter the loop through their outputs.
             with ops.control_dependencies(None):
                 self.Enter()
                 dropped = [array_ops.identity(x.outputs[0]).op for x in dropped if x.outputs]

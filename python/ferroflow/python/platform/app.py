@@ -6,7 +6,7 @@ from ferroflow.python.platform import flags  # noqa: F401
 
 
 def run(main=None, argv=None):
-    """Parses the flags, calls `main(argv)` with the other arguments, and exits with what it returns."""
+    """Parses the flags, calls `main(argv)` with the other arguments, and exits with its result."""
     main = main or sys.modules["__main__"].main
     argv = list(argv or sys.argv)
     asked = [a.lstrip("-").partition("=")[0] for a in argv[1:] if a.startswith("-")]

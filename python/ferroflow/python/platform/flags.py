@@ -207,7 +207,10 @@ class Flag:
         self.using_default_value = False
 
     def set(self, value):
-        """Takes a value as it is, within the flag's bounds. Only the command line and the default are parsed."""
+        """Sets a value within the flag's bounds, without parsing it.
+
+        Only the command line and the default are parsed.
+        """
         if value is not None and getattr(self.parser, "has_bounds", False):
             value = self._read(value)
         self.value = value

@@ -31,7 +31,7 @@ def _lookup(embedding):
 
 @export("contrib.seq2seq.Helper")
 class Helper:
-    """What a `BasicDecoder` asks for in each step."""
+    """The methods that a `BasicDecoder` calls in each step."""
 
     @property
     def batch_size(self):
@@ -106,7 +106,7 @@ class CustomHelper(Helper):
 
 @export("contrib.seq2seq.TrainingHelper")
 class TrainingHelper(_Ids):
-    """Feeds given sequences, whatever the decoder samples."""
+    """Feeds given sequences, independent of the decoder's samples."""
 
     def __init__(self, inputs, sequence_length, time_major=False, name=None):
         with ops.name_scope(name, "TrainingHelper", [inputs, sequence_length]):

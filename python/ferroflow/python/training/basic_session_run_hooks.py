@@ -31,7 +31,7 @@ class _HookTimer:
 
 
 class SecondOrStepTimer(_HookTimer):
-    """Triggers every so many seconds or steps."""
+    """Triggers after a number of seconds or steps."""
 
     def __init__(self, every_secs=None, every_steps=None):
         self.reset()
@@ -95,7 +95,7 @@ def _as_graph_element(obj):
 
 
 class LoggingTensorHook(session_run_hook.SessionRunHook):
-    """Logs the values of tensors every so many steps or seconds, or at the end."""
+    """Logs the values of tensors every N steps or seconds, or at the end."""
 
     def __init__(self, tensors, every_n_iter=None, every_n_secs=None, at_end=False, formatter=None):
         only_log_at_end = at_end and every_n_iter is None and every_n_secs is None
@@ -193,7 +193,7 @@ class CheckpointSaverListener:
 
 
 class CheckpointSaverHook(session_run_hook.SessionRunHook):
-    """Saves checkpoints every so many steps or seconds, and at the end."""
+    """Saves checkpoints every N steps or seconds, and at the end."""
 
     def __init__(
         self, checkpoint_dir, save_secs=None, save_steps=None, saver=None, checkpoint_basename="model.ckpt", scaffold=None, listeners=None, save_graph_def=True
@@ -360,7 +360,7 @@ class NanTensorHook(session_run_hook.SessionRunHook):
 
 
 class SummarySaverHook(session_run_hook.SessionRunHook):
-    """Writes summaries every so many steps or seconds."""
+    """Writes summaries every N steps or seconds."""
 
     def __init__(self, save_steps=None, save_secs=None, output_dir=None, summary_writer=None, scaffold=None, summary_op=None):
         if (scaffold is None) == (summary_op is None):
@@ -478,7 +478,7 @@ class FeedFnHook(session_run_hook.SessionRunHook):
 
 
 class ProfilerHook(session_run_hook.SessionRunHook):
-    """Traces a step every so many steps or seconds and writes it for chrome://tracing."""
+    """Traces a step every N steps or seconds and writes it for chrome://tracing."""
 
     def __init__(self, save_steps=None, save_secs=None, output_dir="", show_dataflow=True, show_memory=False):
         self._output_file = os.path.join(output_dir, "timeline-{}.json")

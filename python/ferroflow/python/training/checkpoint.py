@@ -207,7 +207,7 @@ def _session(session):
 
 
 class _LoadStatus:
-    """What was found for each variable of the objects."""
+    """The values found for each variable of the objects."""
 
     def __init__(self, root, path, reader=None):
         self._root, self._path, self._reader = root, path, reader

@@ -10,7 +10,7 @@ from ferroflow.python.platform import tf_logging as logging
 
 
 class Coordinator:
-    """Threads ask `should_stop()`; any of them may `request_stop()`; `join` waits for all."""
+    """Stops threads together: they poll `should_stop()`, any may `request_stop()`, `join` waits."""
 
     def __init__(self, clean_stop_exception_types=None):
         if clean_stop_exception_types is None:

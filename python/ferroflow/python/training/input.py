@@ -121,7 +121,7 @@ class _Layout:
             tensors = [tensors]
         if self.keys is not None:
             return dict(zip(self.keys, tensors))
-        # One tensor comes back as it is, even if it was given in a list.
+        # A single tensor is returned as such, even if it was given in a list.
         return tensors[0] if len(tensors) == 1 else list(tensors)
 
 

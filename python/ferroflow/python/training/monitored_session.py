@@ -178,7 +178,7 @@ class _MonitoredSession:
         return self._coordinated_creator.tf_sess
 
     class _CoordinatedSessionCreator(SessionCreator):
-        """Makes a session, starts its queue runners, and tells the hooks."""
+        """Makes a session, starts its queue runners, and notifies the hooks."""
 
         def __init__(self, session_creator, hooks, stop_grace_period_secs):
             self._session_creator, self._hooks = session_creator, hooks
@@ -350,7 +350,7 @@ class _RecoverableSession(_WrappedSession):
             logging.info("An error was raised while considering whether the session is complete. " + _LOST_SERVER, e)
             self.close()
             self._sess = self._create_session()
-            # The new session decides anew whether to stop.
+            # The new session decides for itself whether to stop.
             return False
         except Exception:  # pylint: disable=broad-except
             return True
@@ -406,7 +406,7 @@ class _CoordinatedSession(_WrappedSession):
             raise
         except Exception as original:  # pylint: disable=broad-except
             trace = sys.exc_info()[2]
-            # A step may fail because a thread failed: only that error tells why.
+            # A step may fail because a thread failed: only that error explains why.
             try:
                 self._coord.raise_requested_exception()
             except _PREEMPTION_ERRORS:
@@ -460,7 +460,7 @@ class _HookedSession(_WrappedSession):
         return outputs["caller"]
 
     def _call_hook_before_run(self, run_context, fetch_dict, user_feed_dict, options):
-        """Asks the hooks what they want; returns whether options changed, and what to feed."""
+        """Calls the hooks; returns whether options changed, and their feeds."""
         hook_feeds, changed = {}, False
         for hook in self._hooks:
             request = hook.before_run(run_context)

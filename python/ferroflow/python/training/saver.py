@@ -131,7 +131,7 @@ class Saver:
         if not self._checkpoints_to_be_deleted:
             return
         path, written = self._checkpoints_to_be_deleted.pop(0)
-        # One for every `keep_checkpoint_every_n_hours` stays for good.
+        # One for every `keep_checkpoint_every_n_hours` is never deleted.
         if written > self._next_checkpoint_time:
             self._next_checkpoint_time += self.saver_def.keep_checkpoint_every_n_hours * 3600
             return
@@ -298,7 +298,7 @@ def _all_saveable_objects(scope=None):
 
 
 def _wrapped(kind, err, reason):
-    """The error of a failed restore, with what it probably means."""
+    """The error of a failed restore, with its probable cause."""
     text = (
         "Restoring from checkpoint failed. This is most likely due to {} from the checkpoint. Please ensure that you "
         "have not altered the graph expected based on the checkpoint. Original error:\n\n{}"
@@ -324,7 +324,7 @@ def _import_meta_graph_with_return_elements(meta_graph_or_file, clear_devices=Fa
 
 def _create_saver_from_imported_meta_graph(meta_graph_def, import_scope, imported_vars):
     if meta_graph_def.HasField("saver_def"):
-        # The scope may have got a number if it was in use before.
+        # The scope may have a number if its name was in use before.
         scope = import_scope
         var_names = list(imported_vars.keys())
         if var_names:

@@ -8,7 +8,7 @@ from ferroflow.python.training import saver as training_saver
 
 
 class Scaffold:
-    """What is not given is taken from the graph's collections, or made, by `finalize`."""
+    """The ops of a training session. `finalize` finds or creates the missing ones."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Scaffold:
         self._summary_op, self._saver = summary_op, saver
 
     def finalize(self):
-        """Makes what is missing and finalizes the graph."""
+        """Creates the missing ops and finalizes the graph."""
         keys = ops.GraphKeys
         if self._init_op is None:
 

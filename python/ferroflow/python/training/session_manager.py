@@ -177,7 +177,7 @@ class SessionManager:
 
 
 def _ready(op, sess, msg):
-    """Whether a report of missing variables is empty, and what it says."""
+    """Whether a report of missing variables is empty, and its text."""
     if op is None:
         return True, None
     try:

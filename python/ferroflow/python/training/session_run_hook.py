@@ -53,4 +53,4 @@ class SessionRunContext:
 
 
 class SessionRunValues(collections.namedtuple("SessionRunValues", ["results", "options", "run_metadata"])):
-    """What a hook asked for, the options of the step, and its metadata."""
+    """The values of a hook's fetches, the options of the step, and its metadata."""

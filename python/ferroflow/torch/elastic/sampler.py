@@ -1,4 +1,4 @@
-"""A sampler that shares a data set anew when the ranks change."""
+"""A sampler that divides a data set again when the ranks change."""
 
 import math
 import random

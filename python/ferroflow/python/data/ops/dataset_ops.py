@@ -309,7 +309,7 @@ class DatasetV2(structure.Typed):
         return self._op("ParallelInterleaveDatasetV4", inputs, {"f": fn.attr, "deterministic": order}, fn.element.element, name)
 
     def filter(self, predicate, name=None):
-        """The elements for which a function is true."""
+        """The elements that satisfy a predicate."""
         fn = StructuredFunction(predicate, "filter", self._element)
         leaf = fn.element
         if not isinstance(leaf, structure.TensorLeaf) or leaf.dtype != dtypes.bool or leaf.shape.ndims not in (None, 0):

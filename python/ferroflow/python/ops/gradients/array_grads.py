@@ -62,7 +62,7 @@ def _concat(op, grad, values, axis):
 
 
 def _in_context_of(axis, grad):
-    """The axis, made anew where the gradient is in another control-flow context."""
+    """The axis, created again if the gradient is in another control-flow context."""
     if axis.op.type != "Const":
         return axis
     from ferroflow.python.ops import control_flow_util

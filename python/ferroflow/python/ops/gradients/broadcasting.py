@@ -1,4 +1,4 @@
-"""Gradients of functions of two elements, summed over what was broadcast."""
+"""Gradients of functions of two elements, summed over the broadcast axes."""
 
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops

@@ -44,7 +44,7 @@ def _gather_v2(op, grad):
     batch_index = math_ops.range(batch_dims, axis_dims)
     inner_index = math_ops.range(axis_dims + 1, values_dims)
     values = array_ops.reshape(dense(grad), values_shape)
-    # The gathered axis goes to the front of those that are not batches, and back again.
+    # The gathered axis moves to the front of the non-batch axes, and back again.
     order = array_ops.concat([outer_index, [axis_dims], batch_index, inner_index], 0)
     turned = array_ops.transpose(values, order)
     turned_shape = array_ops.gather(shape, order)

@@ -11,7 +11,7 @@ from ferroflow.python.lib.io import file_io, tf_record
 
 
 class EventsWriter:
-    """An events file. Its first event tells the version of the format."""
+    """An events file. Its first event has the version of the format."""
 
     def __init__(self, prefix, suffix=""):
         self._prefix, self._suffix, self._file, self._name = prefix, suffix, None, None

@@ -2,7 +2,7 @@
 
 
 class SaveSpec:
-    """One tensor of an object: what it is called in a checkpoint, and which slice it is."""
+    """One tensor of an object: its name in a checkpoint, and its slice."""
 
     def __init__(self, tensor, slice_spec, name, dtype=None, device=None):
         self._tensor, self.slice_spec, self.name = tensor, slice_spec, name
