@@ -5,7 +5,7 @@ use ferroflow::gpu::{CudaOptions, FoundGpus, find_gpus};
 
 /// Show the CPU and the GPUs of this machine
 ///
-/// Without a usable GPU it says why.
+/// Without a usable GPU it prints the reason.
 #[derive(clap::Args)]
 pub struct Args {}
 

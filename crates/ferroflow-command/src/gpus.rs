@@ -20,7 +20,7 @@ pub struct GpuFlags {
     /// GPUs to offer, by the driver's numbers, such as 2,0 [default: all]
     #[arg(long, value_name = "LIST")]
     visible_gpus: Option<String>,
-    /// Part of a GPU's memory that tensors may use, such as 0.5 [default: what is free, without a
+    /// Part of a GPU's memory that tensors may use, such as 0.5 [default: the free memory less a
     /// reserve of 5 %]
     #[arg(long, value_name = "PART")]
     gpu_memory_fraction: Option<f64>,

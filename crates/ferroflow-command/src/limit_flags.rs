@@ -23,7 +23,7 @@ pub struct LimitFlags {
     /// has not read
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "4GiB")]
     max_connection_memory: usize,
-    /// The same of all connections together [default: three quarters of --max-memory]
+    /// The same for all connections together [default: three quarters of --max-memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     max_message_memory: Option<usize>,
     /// Bytes of one message

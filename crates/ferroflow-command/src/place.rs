@@ -67,7 +67,7 @@ pub struct Args {
     /// List every node
     #[arg(long)]
     nodes: bool,
-    /// Say for each node when it runs, why it is on its device, and when it would end elsewhere
+    /// Print for each node when it runs, why it is on its device, and when it would end elsewhere
     #[arg(long)]
     explain: bool,
     /// Print JSON

@@ -51,13 +51,13 @@ use secrets::JobSecrets;
 /// programs that read those.
 ///
 /// With -np and --min-np, --max-np or --host-discovery-script: an elastic job. It continues when
-/// processes are lost and admits new ones. Its reduce servers (--servers) are restarted when they
-/// die; the ranks go on without them meanwhile.
+/// processes are lost and admits new ones. The launcher restarts its reduce servers (--servers)
+/// when they die; until then the ranks continue without them.
 ///
 /// With -np and --ps: a hybrid job, whose ranks reduce dense variables between them and keep tables
 /// on parameter servers. Each rank gets the variables of both kinds of jobs. If the job is elastic
-/// too, the parameter servers run on this host and are restarted when they die. A line `ps COUNT`
-/// of the host discovery script changes their number while the job runs.
+/// too, the parameter servers run on this host, and the launcher restarts them when they die. A
+/// line `ps COUNT` of the host discovery script changes their number while the job runs.
 ///
 /// Flags of mpirun and horovodrun are understood, or named as ignored. The `--` before the program
 /// may be left out.

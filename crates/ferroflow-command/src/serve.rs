@@ -47,13 +47,13 @@ pub struct Args {
     /// Models to serve: a file in the text format of TensorFlow Serving's ModelServerConfig
     #[arg(long, value_name = "FILE", conflicts_with = "model_dir")]
     model_config: Option<PathBuf>,
-    /// Seconds between looks at --model-config; 0 for only at the start
+    /// Seconds between checks of --model-config; 0 checks it only at the start
     #[arg(long, value_name = "S", default_value_t = 0.0, requires = "model_config")]
     model_config_poll: f64,
-    /// Seconds between looks for new versions; 0 for only at the start
+    /// Seconds between checks for new versions; 0 checks only at the start
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     poll: f64,
-    /// Seconds after which a version that is not loaded is given up; other models do not wait
+    /// Seconds after which loading a version counts as failed; other models do not wait
     #[arg(long, value_name = "S", default_value_t = 600.0)]
     load_timeout: f64,
     /// Address to listen on; anything but loopback needs credentials
