@@ -129,6 +129,17 @@ class ErrorCaseTest(unittest.TestCase):
                 text = str(caught.exception)
                 self.assertTrue(text.startswith(part[1:]) if part[0] == "^" else part in text, text)
 
+    def test_errors_show_the_line_of_the_program(self):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            x = tf.placeholder(tf.float32, name="input")
+            for fetch in (x, tf.check_numerics(tf.log(tf.constant(-1.0)), "log")):
+                with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
+                    sess.run(fetch)
+                (file, _, function, text), = fetch.op.traceback[-1:]
+                self.assertEqual((file, function), (__file__, "test_errors_show_the_line_of_the_program"))
+                self.assertIn("tf.", text)
+                self.assertIn(text, str(caught.exception))
+
     def test_threads_get_their_own_errors(self):
         x = tf.placeholder(tf.int32, [])
         y = tf.floordiv(100, x, name="divide")

@@ -16,9 +16,7 @@ MetaGraphDef = meta_graph_pb2.MetaGraphDef
 
 # Modules that say how the members of collections are written.
 _PROTO_MODULES = (
-    "ferroflow.python.ops.variables",
-    "ferroflow.python.ops.resource_variable_ops",
-    "ferroflow.python.ops.control_flow_ops",
+    "ferroflow.python.ops.collection_protos",
     "ferroflow.python.training.queue_runner_impl",
     "ferroflow.python.training.saver",
 )
@@ -286,7 +284,7 @@ def _restore_collections(meta_graph_def, graph, scope, predicate, unbound_inputs
         from_proto = ops.get_from_proto_function(key)
         if from_proto and kind == "bytes_list":
             proto_type = ops.get_collection_proto_type(key)
-            shared = key in ops.GraphKeys._VARIABLE_COLLECTIONS
+            shared = key in ops.GraphKeys._VARIABLE_COLLECTIONS or key == ops.GraphKeys.GLOBAL_STEP
             for value in collection.bytes_list.value:
                 if shared and value in known:
                     graph.add_to_collection(key, known[value])

@@ -63,7 +63,8 @@ def make_function(op_def, name=None, keyword_only=False, parameters=None):
                 op_def.name, "".join(a + ", " for a in args),
                 "{%s}" % ", ".join(entries) if entries else "None")))
     scope = {"_apply": ops.apply_op, "_d": defaults, "_pack": _packer(op_def)}
-    exec(source, scope)
+    # The file is one of the package, so that errors name the caller's line, not this one.
+    exec(compile(source, os.path.join(os.path.dirname(__file__), "generated"), "exec"), scope)
     function = scope[function_name]
     function.__module__ = __name__
     function.__doc__ = "Adds the op `%s` to the graph." % op_def.name
