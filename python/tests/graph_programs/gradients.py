@@ -142,3 +142,11 @@ def grad_conv(tf):
     tf.gradients(tf.nn.fused_batch_norm(x, [1., 1., 1.], [0., 0., 0.])[0], x)
 
 
+
+
+@program
+def grad_of_given_numbers(tf):
+    x = tf.get_variable("x", [2])
+    variables = {"x": x, "y": tf.get_variable("y", [2])}
+    tf.gradients(x * 3.0, x, grad_ys=[[1.0, 10.0]])
+    tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(x * variables["y"]), var_list=variables.values())

@@ -179,3 +179,16 @@ def parsed_examples(tf):
         "s": tf.VarLenFeature(tf.string),
         "d": tf.FixedLenFeature([], tf.float32, 7.0),
     })
+
+
+@program
+def sparse_batches(tf):
+    n = tf.train.range_input_producer(4, num_epochs=1, shuffle=False).dequeue()
+    row = tf.SparseTensor(tf.expand_dims([tf.cast(n, tf.int64)], 1), [tf.cast(n, tf.float32)], [5])
+    table = tf.SparseTensor([[0, 1], [2, 3]], [1.0, 2.0], [3, 4])
+    tf.train.batch({"row": row, "n": n}, 2)
+    tf.train.batch([table], 2, enqueue_many=True)
+    tf.train.shuffle_batch([row, n], 1, 10, 1, seed=1)
+    tf.train.batch_join([[row, n], [row, n]], 1)
+    tf.train.maybe_batch([table], tf.constant([True, False, True]), 2, enqueue_many=True)
+    tf.train.maybe_batch([row], n > 0, 1)

@@ -85,6 +85,7 @@ class _Backprop:
             ys = indexed_slices.convert_n_to_tensor_or_indexed_slices(ys, name="y")
             xs = indexed_slices.internal_convert_n_to_tensor_or_indexed_slices(
                 xs, name="x", as_ref=True)
+            grad_ys = indexed_slices.convert_n_to_tensor_or_indexed_slices(grad_ys, name="grad_y")
             grad_ys = self._initial(grad_ys, ys)
             self._walk(ys, xs, grad_ys, stops)
         if self.loop_state is not None:
@@ -238,7 +239,10 @@ class _Backprop:
     def _zeros(self, op, index):
         """The gradient of an output that the ys do not depend on."""
         if self.loop_state is not None:
-            return self.loop_state.ZerosLikeV1WhileLoop(op, index)
+            result = self.loop_state.ZerosLikeV1WhileLoop(op, index)
+            if result is not None:
+                result._is_zeros_tensor = True
+            return result
         value = op.outputs[index]
         if value.dtype == dtypes.resource:
             return array_ops.zeros(gen_ops.VariableShape(value),

@@ -32,17 +32,20 @@ def _vector(value):
         return value, static
     shape = tensor_shape.TensorShape([value]) if isinstance(value, int) else (
         tensor_shape.as_shape(value))
-    dims = shape.as_list()
+    dims = shape.as_list() if shape.ndims is not None else None
     return (constant_op.constant(dims, dtype=dtypes.int32)
             if shape.is_fully_defined() else None), dims
 
 
 def concat_shape(prefix, suffix, static=False):
-    """The dimensions of `prefix` followed by those of `suffix`, as a vector or a list."""
+    """The dimensions of `prefix` followed by those of `suffix`, as a vector or a list.
+
+    A static list is None if one of them has an unknown rank.
+    """
     p, p_static = _vector(prefix)
     s, s_static = _vector(suffix)
     if static:
-        return p_static + s_static
+        return None if p_static is None or s_static is None else p_static + s_static
     if p is None or s is None:
         raise ValueError("Prefix or suffix can't be None. Received prefix = %s and suffix = %s" % (
             prefix, suffix))

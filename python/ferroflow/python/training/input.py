@@ -1,9 +1,9 @@
 """Input pipelines from queues: producers of files, slices and numbers, and batches."""
 
-from ferroflow.python.framework import dtypes, ops, sparse_tensor, tensor_shape
+from ferroflow.python.framework import dtypes, ops, tensor_shape
 from ferroflow.python.ops import array_ops, control_flow_ops, data_flow_ops, gen_ops, io_ops, math_ops, random_ops, variables
 from ferroflow.python.summary import summary
-from ferroflow.python.training import queue_runner_impl
+from ferroflow.python.training import queue_runner_impl, sparse_batches
 
 
 def match_filenames_once(pattern, name=None):
@@ -111,10 +111,7 @@ class _Layout:
             tensors = [tensors]
         elif self.keys is not None:
             tensors = [tensors[key] for key in self.keys]
-        for t in tensors:
-            if isinstance(t, sparse_tensor.SparseTensor):
-                raise NotImplementedError("SparseTensors in queues are not supported; use tf.data")
-        return [ops.convert_to_tensor(t) for t in tensors]
+        return [t if sparse_batches.is_sparse(t) else ops.convert_to_tensor(t) for t in tensors]
 
     def packed(self, tensors):
         if not isinstance(tensors, (list, tuple)):
@@ -130,6 +127,9 @@ def _enqueue(queue, tensor_list, threads, enqueue_many, keep_input):
         put = queue.enqueue_many if enqueue_many else queue.enqueue
         if keep_input is True:
             return put(tensors)
+        if enqueue_many and keep_input.get_shape().ndims == 1:
+            kept = math_ops.cast(keep_input, dtypes.int32)
+            return put([data_flow_ops.dynamic_partition(t, kept, num_partitions=2)[1] for t in tensors])
         return control_flow_ops.cond(keep_input, lambda: put(tensors), control_flow_ops.no_op)
 
     if isinstance(threads, int):
@@ -137,14 +137,6 @@ def _enqueue(queue, tensor_list, threads, enqueue_many, keep_input):
     else:
         enqueue_ops = [one(tensors) for tensors in threads]
     queue_runner_impl.add_queue_runner(queue_runner_impl.QueueRunner(queue, enqueue_ops))
-
-
-def _filtered(tensor_list, keep_input, enqueue_many):
-    """With one flag for each row, only the rows to keep."""
-    if keep_input is True or not enqueue_many or ops.convert_to_tensor(keep_input).get_shape().ndims == 0:
-        return tensor_list, keep_input
-    rows = array_ops.where(keep_input)
-    return [array_ops.gather(t, array_ops.squeeze(rows, [1])) for t in tensor_list], True
 
 
 def _make_queue(shapes, types, capacity, dynamic_pad, shared_name, name="fifo_queue"):
@@ -159,8 +151,9 @@ def _batch_internal(lists, keep_input, batch_size, capacity, enqueue_many, shape
         flat = [layout.flat(tensors) for tensors in lists]
         if keep_input is True:
             ops.convert_to_tensor(True)
-        flat = [list(_filtered(tensors, keep_input, enqueue_many)[0]) for tensors in flat]
-        keep = _filtered(flat[0], keep_input, enqueue_many)[1]
+        else:
+            keep_input = ops.convert_to_tensor(keep_input)
+        flat, sparse = sparse_batches.store(flat, enqueue_many, keep_input)
         types = [t.dtype.base_dtype for t in flat[0]]
         shapes = data_flow_ops._shapes(flat, shapes, enqueue_many)
         if shuffle:
@@ -170,15 +163,14 @@ def _batch_internal(lists, keep_input, batch_size, capacity, enqueue_many, shape
             queue = data_flow_ops.RandomShuffleQueue(capacity, min_after_dequeue, types, shapes, seed=seed, shared_name=shared_name)
         else:
             queue = _make_queue(shapes, types, capacity, dynamic_pad, shared_name)
-        _enqueue(queue, flat[0], threads if len(lists) == 1 else flat, enqueue_many, keep)
+        _enqueue(queue, flat[0], threads if len(lists) == 1 else flat, enqueue_many, keep_input)
         if shuffle:
             full = math_ops.cast(gen_ops.maximum(0, queue.size() - min_after_dequeue), dtypes.float32) * (1.0 / (capacity - min_after_dequeue))
             summary.scalar("fraction_over_%d_of_%d_full" % (min_after_dequeue, capacity - min_after_dequeue), full)
         else:
             summary.scalar("fraction_of_%d_full" % capacity, math_ops.cast(queue.size(), dtypes.float32) * (1.0 / capacity))
-        if allow_smaller:
-            return layout.packed(queue.dequeue_up_to(batch_size, name=name))
-        return layout.packed(queue.dequeue_many(batch_size, name=name))
+        dequeue = queue.dequeue_up_to if allow_smaller else queue.dequeue_many
+        return layout.packed(sparse_batches.restore(dequeue(batch_size, name=name), sparse))
 
 
 def batch(tensors, batch_size, num_threads=1, capacity=32, enqueue_many=False, shapes=None, dynamic_pad=False, allow_smaller_final_batch=False, shared_name=None, name=None):

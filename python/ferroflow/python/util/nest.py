@@ -13,7 +13,7 @@ def _is_namedtuple(value):
 def is_nested(value):
     """Whether `value` is a structure and not a leaf."""
     return isinstance(value, (list, tuple, dict)) or (
-        isinstance(value, collections.abc.Mapping))
+        isinstance(value, (collections.abc.Mapping, collections.abc.MappingView)))
 
 
 is_sequence = is_nested
@@ -44,7 +44,7 @@ def _children(value, expand):
     """The parts of a structure, in order; None of a leaf."""
     if isinstance(value, collections.abc.Mapping):
         return [value[k] for k in _sorted_keys(value)]
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, collections.abc.MappingView)):
         return list(value)
     return _composite_parts(value) if expand else None
 
@@ -69,7 +69,7 @@ def _rebuild(value, parts):
         return type(value)(*parts)
     if isinstance(value, tuple):
         return tuple(parts) if type(value) is tuple else type(value)(parts)
-    if isinstance(value, list):
+    if isinstance(value, (list, collections.abc.MappingView)):
         return list(parts)
     return _composite_like(value, parts)
 
