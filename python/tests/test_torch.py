@@ -135,11 +135,30 @@ def trains():
             mse_loss(reference(x), y).backward()
             plain.step()
             optimizer.zero_grad()
+            # Gradients of several passes are summed, so the loss is divided for their average.
             for a, b in zip(x[mine].chunk(passes), y[mine].chunk(passes)):
-                mse_loss(net(a), b).backward()
+                (mse_loss(net(a), b) / passes).backward()
             optimizer.step()
         for p, q in zip(reference.parameters(), net.parameters()):
             assert (p - q).abs().max() < tolerance, (options, (p - q).abs().max())
+    # A group with a frozen parameter, which keeps its value.
+    net[0].bias.requires_grad_(False)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=0.1), net.named_parameters(),
+        groups=[list(net[0].parameters()), list(net[2].parameters())])
+    before = net[0].bias.clone()
+    optimizer.zero_grad()
+    net(inputs[0][mine]).sum().backward()
+    optimizer.step()
+    assert torch.equal(net[0].bias, before)
+    net[0].bias.requires_grad_(True)
+    for wrong in ({"groups": -1}, {"groups": [["weight"]]}, {"backward_passes_per_step": 0},
+                  {"groups": [[net[0].weight], [net[0].weight]]}):
+        try:
+            hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), **wrong)
+        except ValueError:
+            continue
+        raise AssertionError(f"no error: {wrong}")
     # Clipping between synchronize() and step().
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), lr=0.1),
                                          net.named_parameters())

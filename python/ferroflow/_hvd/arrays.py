@@ -240,14 +240,18 @@ def alltoall_async(array, splits=None, name=None, process_set=global_process_set
         except ValueError as e:
             fault = str(e)
     else:
-        counts = [int(s) for s in np.asarray(splits).reshape(-1)]
-        if any(c < 0 for c in counts):
-            fault, counts = f"negative splits {counts}", []
+        splits = np.asarray(splits)
+        counts = splits.reshape(-1).tolist()
+        if splits.dtype.kind not in "iu":
+            fault = f"the splits have to be integers, not {splits.dtype}"
+        elif any(c < 0 for c in counts):
+            fault = f"negative splits {counts}"
     each = _row_values(array)
     if fault is None and sum(counts) != array.shape[0]:
         fault = f"the splits {counts} do not add up to {array.shape[0]} rows"
     payload = _payload(core.name_of("alltoall", name, process_set), array)
-    [handle] = core.submit([payload], core.ALLTOALL, splits=[c * each for c in counts],
+    [handle] = core.submit([payload], core.ALLTOALL,
+                           splits=[c * each for c in counts] if fault is None else [],
                            process_set=core.set_number(process_set), fault=fault)
 
     def finish(handle):

@@ -421,8 +421,11 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         except ValueError as e:
             fault = str(e)
     else:
-        counts = [int(s) for s in splits]
-        if any(c < 0 for c in counts) or sum(counts) != count:
+        splits = torch.as_tensor(splits)
+        counts = splits.reshape(-1).tolist()
+        if splits.is_floating_point() or splits.is_complex() or splits.dtype == torch.bool:
+            fault = f"the splits have to be integers, not {splits.dtype}"
+        elif any(c < 0 for c in counts) or sum(counts) != count:
             fault = f"the splits {counts} do not add up to {count} rows"
     each = values[0].numel() if count else 0
     if values.is_complex():

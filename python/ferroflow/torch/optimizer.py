@@ -38,8 +38,6 @@ class _DistributedOptimizer:
         if groups is None:
             return
         if isinstance(groups, int):
-            if groups <= 0:
-                return
             # Slices of nearly equal numbers of parameters.
             size, rest = divmod(len(all_params), groups)
             at, chosen = 0, []
@@ -48,7 +46,8 @@ class _DistributedOptimizer:
                 chosen.append(all_params[at:end])
                 at = end
         else:
-            chosen = [list(g) for g in groups]
+            known = {id(p) for p in all_params}
+            chosen = [[p for p in g if id(p) in known] for g in groups]
         for i, members in enumerate(m for m in chosen if m):
             self._groups.append(members)
             for p in members:
@@ -79,12 +78,7 @@ class _DistributedOptimizer:
         """The operation, and the factors before and after it."""
         if self._op != core.Average:
             return self._op, 1.0, 1.0
-        before, after = 1.0, 1.0
-        if self._predivide != 1.0:
-            before, after = 1.0 / self._predivide, self._predivide
-        if self.backward_passes_per_step > 1:
-            after /= self.backward_passes_per_step
-        return self._op, before, after
+        return self._op, 1.0 / self._predivide, self._predivide
 
     def _submit(self, p):
         """Starts the reduction of a gradient, or of its group if that is complete."""
@@ -176,6 +170,15 @@ class _DistributedOptimizer:
         self._synchronized = False
         return super().step(closure)
 
+    def load_state_dict(self, *args, **kwargs):
+        """Loads the state of the wrapped optimizer. Reductions of older gradients are forgotten."""
+        self._handles.clear()
+        self._ready.clear()
+        self._synchronized = False
+        self._should_synchronize = True
+        self.set_backward_passes_per_step(self.backward_passes_per_step)
+        return super().load_state_dict(*args, **kwargs)
+
     def zero_grad(self, *args, **kwargs):
         if self._handles:
             raise AssertionError("zero_grad() was called after backward() but before step() or "
@@ -260,6 +263,18 @@ def _parameter_names(optimizer, named_parameters):
     return found
 
 
+def _check_groups(groups):
+    if groups is None or isinstance(groups, int) and groups > 0:
+        return
+    if not isinstance(groups, (list, tuple)):
+        raise ValueError(f"groups should be a positive number or lists of parameters: {groups!r}")
+    members = [p for group in groups for p in group]
+    if not all(isinstance(p, torch.Tensor) for p in members):
+        raise ValueError("groups must consist of torch tensors")
+    if len({id(p) for p in members}) < len(members):
+        raise ValueError("a parameter can only appear once in groups")
+
+
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,
                          backward_passes_per_step=1, op=core.Average,
                          gradient_predivide_factor=1.0, num_groups=0, groups=None,
@@ -267,15 +282,16 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     """Wraps an optimizer, so that it averages gradients over all ranks before each step.
 
     Each gradient is reduced as soon as it is computed, while the backward pass goes on.
-    Before that, `backward_passes_per_step` gradients are accumulated. `groups` (a number, or lists
-    of parameters) reduces gradients together.
+    Before that, `backward_passes_per_step` gradients are summed, as torch does; divide the loss for
+    their average. `groups` (a number, or lists of parameters) reduces gradients together.
     """
     if gradient_predivide_factor != 1.0 and op != core.Average:
         raise ValueError("gradient_predivide_factor needs op == Average")
-    if num_groups:
-        groups = num_groups if groups is None else groups
-    if groups is not None and not isinstance(groups, (list, tuple, int)):
-        raise ValueError("groups should be a number or lists of parameters")
+    if backward_passes_per_step <= 0:
+        raise ValueError("backward_passes_per_step must be greater than 0")
+    if num_groups and groups is None:
+        groups = num_groups
+    _check_groups(groups)
     base = _AdasumOptimizer if op == core.Adasum and not core.is_alone() else _DistributedOptimizer
     cls = type(optimizer.__class__.__name__, (base, optimizer.__class__), {})
     made = cls.__new__(cls)

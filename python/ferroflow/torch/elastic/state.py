@@ -14,10 +14,7 @@ class TorchState(ObjectState):
     """Models, optimizers, samplers and plain values. Arguments become attributes."""
 
     def __init__(self, model=None, optimizer=None, **kwargs):
-        if model is not None:
-            kwargs["model"] = model
-        if optimizer is not None:
-            kwargs["optimizer"] = optimizer
+        kwargs.update(model=model, optimizer=optimizer)
         self._handlers = {}
         plain = {}
         for name, value in kwargs.items():
@@ -61,7 +58,6 @@ class StateHandler:
 
     def __init__(self, value):
         self.value = value
-        self.save()
 
     def save(self):
         raise NotImplementedError
@@ -80,7 +76,15 @@ class StateHandler:
         """After the ranks have changed."""
 
 
-class ModelStateHandler(StateHandler):
+class _SavedStateHandler(StateHandler):
+    """A handler that saves its value from the start."""
+
+    def __init__(self, value):
+        super().__init__(value)
+        self.save()
+
+
+class ModelStateHandler(_SavedStateHandler):
     def save(self):
         self._saved = copy.deepcopy(self.value.state_dict())
 
@@ -92,7 +96,7 @@ class ModelStateHandler(StateHandler):
         self.save()
 
 
-class OptimizerStateHandler(StateHandler):
+class OptimizerStateHandler(_SavedStateHandler):
     def save(self):
         self._saved = copy.deepcopy(self.value.state_dict())
 
@@ -116,7 +120,7 @@ class OptimizerStateHandler(StateHandler):
                 self.value._passes[p] = self.value.backward_passes_per_step
 
 
-class SamplerStateHandler(StateHandler):
+class SamplerStateHandler(_SavedStateHandler):
     def save(self):
         self._saved = copy.deepcopy(self.value.state_dict())
 
