@@ -536,29 +536,36 @@ class ProcessGroupFerroflow(c10d.Backend):
 
     def monitored_barrier(self, opts=None, wait_all_ranks=False, *_, **options):
         """A barrier that names the ranks that are missing when the time is up."""
-        timeout = getattr(opts, "timeout", None) or options.get("timeout")
-        limit = timeout.total_seconds() if isinstance(timeout, timedelta) and \
-            timeout.total_seconds() > 0 else self._timeout
+        timeout = getattr(opts, "timeout", None)
+        timeout = timeout if timeout is not None else options.get("timeout")
+        # A negative time means that the program gave none.
+        is_given = isinstance(timeout, timedelta) and timeout.total_seconds() >= 0
+        limit = timeout.total_seconds() if is_given else self._timeout
         self._monitored = getattr(self, "_monitored", 0) + 1
         key = f"{self._keys}/barrier/{self._monitored}"
         self._store.set(f"{key}/{self._own_rank}", "here")
+        # The texts are gloo's.
         if self._own_rank == 0:
-            missing = self._missing(key, limit, wait_all_ranks)
-            self._store.set(f"{key}/result", missing)
+            error = self._missing(key, limit, wait_all_ranks)
+            self._store.set(f"{key}/result", error)
         else:
             try:
                 self._store.wait([f"{key}/result"], timedelta(seconds=limit + 5))
-                missing = self._store.get(f"{key}/result").decode()
+                error = self._store.get(f"{key}/result").decode()
             except RuntimeError:
-                failure = self._group.failure()
-                missing = f"rank 0 did not answer ({failure})" if failure else "rank 0"
-        if missing:
-            raise RuntimeError(f"monitored_barrier: ranks {missing} did not reach the barrier "
-                               f"within {limit} s")
+                error = self._group.failure() or f"rank 0 did not answer within {limit:g} s"
+            if error:
+                error = f"Rank {self._own_rank} successfully reached monitoredBarrier, but " \
+                        f"received errors while waiting for send/recv from rank 0: {error}"
+        if error:
+            raise RuntimeError(f"monitored_barrier: {error}")
 
     monitoredBarrier = monitored_barrier
 
     def _missing(self, key, limit, wait_all_ranks):
+        """The error that names the ranks that are missing, or nothing."""
+        if limit <= 0 and self._own_size > 1:
+            return f"Rank 0 timed out in monitoredBarrier after {limit * 1000:.0f} ms"
         end, missing = time.monotonic() + limit, []
         for rank in range(1, self._own_size):
             left = max(end - time.monotonic(), 0.001)
@@ -569,11 +576,14 @@ class ProcessGroupFerroflow(c10d.Backend):
                 except RuntimeError:
                     left = end - time.monotonic()
                     if left <= 0 or self._group.failure():
-                        missing.append(rank)
+                        missing.append(str(rank))
                         break
             if missing and not wait_all_ranks:
                 break
-        return ", ".join(str(r) for r in missing)
+        if not missing:
+            return ""
+        ranks = f"Ranks {', '.join(missing)}" if wait_all_ranks else f"Rank {missing[0]}"
+        return f"{ranks} failed to pass monitoredBarrier in {limit * 1000:.0f} ms"
 
     # Messages.
 
