@@ -5,6 +5,8 @@
 
 import sys
 
+from ferroflow import _module_aliases
+
 __version__ = "0.1.0"
 
 
@@ -49,6 +51,7 @@ class _Front:
 
 
 sys.meta_path.append(_Front)
+sys.meta_path.append(_module_aliases.Finder)
 
 
 def __dir__():

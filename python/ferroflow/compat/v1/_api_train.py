@@ -209,5 +209,6 @@ NAMES = {
     "ferroflow.python.contrib.mnist": (
         "examples.tutorials.mnist.input_data=* contrib.learn.datasets.mnist=* contrib.learn.python.learn.datasets.mnist=*"
     ),
+    "ferroflow.python.contrib.mnist_tutorial": "examples.tutorials.mnist.mnist=*",
     "ferroflow.python.training.hparam": "contrib.training.HParams=HParams",
 }

@@ -12,6 +12,8 @@ from ferroflow.python.ops import math_ops
 from ferroflow.python.summary import summary
 from ferroflow.python.training import optimizers, training_util
 
+# TensorFlow has a folder of this name. `_module_aliases.py` finds its modules.
+__path__ = []
 _DNN_LEARNING_RATE = 0.05
 _LINEAR_LEARNING_RATE = 0.2
 # When both parts are trained together.

@@ -6,6 +6,10 @@ from ferroflow.python.framework import dtypes, ops
 from ferroflow.python.ops import array_ops
 
 
+# TensorFlow has a folder of this name. `_module_aliases.py` finds its modules.
+__path__ = []
+
+
 class ServingInputReceiver(collections.namedtuple("ServingInputReceiver", ["features", "receiver_tensors", "receiver_tensors_alternatives"])):
     """The features of a model, and the placeholders that requests feed."""
 

@@ -5,6 +5,10 @@ import numpy as np
 from ferroflow.python.data.ops import dataset_ops
 
 
+# TensorFlow has a folder of this name. `_module_aliases.py` finds its modules.
+__path__ = []
+
+
 def numpy_input_fn(x, y=None, batch_size=128, num_epochs=1, shuffle=None, queue_capacity=1000, num_threads=1):
     """An input function for arrays: `x` is an array or a dict of arrays."""
     del num_threads

@@ -17,6 +17,10 @@ from ferroflow.python.util import nest
 from ferroflow.python.util.api import export
 
 
+# TensorFlow has a folder of this name. `_module_aliases.py` finds its modules.
+__path__ = []
+
+
 def _listed(value):
     return list(value) if isinstance(value, (list, tuple)) else [value]
 

@@ -11,6 +11,8 @@ from ferroflow.python.ops import nn_ops
 from ferroflow.python.ops import weights_broadcast_ops
 from ferroflow.python.util.api import deprecated_alias, export
 
+# TensorFlow has a folder of this name. `_module_aliases.py` finds its modules.
+__path__ = []
 LOSSES = ops.GraphKeys.LOSSES
 
 

@@ -389,6 +389,31 @@ class MultiRNNCell(RNNCell):
             array_ops.concat(new_states, 1))
 
 
+def _linear(args, output_size, bias, bias_initializer=None, kernel_initializer=None, bias_start=0.0, scope=None):
+    """The sum of products of matrices with new variables `kernel`, plus `bias`: what cells of programs use."""
+    if args is None or isinstance(args, (list, tuple)) and not args:
+        raise ValueError("`args` must be specified")
+    args = list(args) if isinstance(args, (list, tuple)) else [args]
+    total = 0
+    for a in args:
+        shape = a.get_shape()
+        if shape.ndims != 2:
+            raise ValueError("linear is expecting 2D arguments: %s" % [str(x.get_shape()) for x in args])
+        if shape.dims[1].value is None:
+            raise ValueError("linear expects shape[1] to be provided for shape %s, but saw %s" % (shape, shape[1]))
+        total += shape.dims[1].value
+    dtype = args[0].dtype
+    with variable_scope.variable_scope(scope or variable_scope.get_variable_scope()):
+        kernel = variable_scope.get_variable("kernel", [total, output_size], dtype=dtype, initializer=kernel_initializer)
+        result = math_ops.matmul(args[0] if len(args) == 1 else array_ops.concat(args, 1), kernel)
+        if not bias:
+            return result
+        offset = variable_scope.get_variable(
+            "bias", [output_size], dtype=dtype,
+            initializer=bias_initializer or init_ops.constant_initializer(bias_start, dtype=dtype))
+    return nn_ops.bias_add(result, offset)
+
+
 def check_cell(cell):
     """Refuses objects that are not cells."""
     problems = [text for ok, text in (

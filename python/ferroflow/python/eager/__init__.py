@@ -1,0 +1,1 @@
+"""TensorFlow's modules about eager execution, which this package does not have."""

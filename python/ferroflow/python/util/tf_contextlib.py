@@ -1,0 +1,3 @@
+"""Context managers, under TensorFlow's name."""
+
+from contextlib import contextmanager  # noqa: F401
