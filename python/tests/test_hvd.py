@@ -324,6 +324,9 @@ class Hvd(unittest.TestCase):
         self.assertIs(process_sets.ProcessSet, hvd.ProcessSet)
         self.assertEqual(util.split_list([1, 2, 3, 4, 5], 2), [[1, 2, 3], [4, 5]])
         self.assertEqual([n for n in range(9) if util.num_rank_is_power_2(n)], [1, 2, 4, 8])
+        newer = util.is_version_greater_equal_than
+        self.assertTrue(newer("2.15.1", "2.6.0") and newer("2.15.0", "2.15.0"))
+        self.assertFalse(newer("2.5.9", "2.6.0"))
         self.assertFalse(util.gloo_built(verbose=True) or util.gpu_available("torch"))
         with util.env(TEST_OF_ENV="1"):
             self.assertEqual(os.environ["TEST_OF_ENV"], "1")

@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import re
 
 
 def _no(*_, **__):
@@ -25,6 +26,13 @@ def extension_available(ext_base_name, verbose=False):
 def num_rank_is_power_2(num_rank):
     """Whether a number of ranks is a power of two."""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
+
+
+def is_version_greater_equal_than(ver, target):
+    """Whether a version such as 2.15.1 is not older than another one."""
+    def numbers(text):
+        return [int(n) for n in re.match(r"[0-9.]*", text)[0].split(".") if n]
+    return numbers(ver) >= numbers(target)
 
 
 def split_list(l, n):
