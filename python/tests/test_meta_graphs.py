@@ -61,5 +61,26 @@ class MetaGraphTest(unittest.TestCase):
                 np.testing.assert_allclose(sess.run(w), [0.9, 0.9], rtol=1e-5)
 
 
+class PathTest(unittest.TestCase):
+    def test_paths_can_be_bytes(self):
+        # `Estimator.export_saved_model` returns bytes.
+        with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default(), tf.Session() as sess:
+            x = tf.placeholder(tf.float32, [1], "x")
+            v = tf.get_variable("v", initializer=[2.0])
+            y = x * v
+            sess.run(v.initializer)
+            exported, saved = os.path.join(folder, "export").encode(), os.path.join(folder, "m").encode()
+            tf.saved_model.simple_save(sess, exported, {"x": x}, {"y": y})
+            self.assertTrue(tf.saved_model.contains_saved_model(exported))
+            self.assertEqual(tf.contrib.predictor.from_saved_model(exported)({"x": [3.0]})["y"], [6.0])
+            with tf.Graph().as_default(), tf.Session() as other:
+                tf.saved_model.loader.load(other, ["serve"], exported)
+                self.assertEqual(other.run("v:0"), [2.0])
+            saver = tf.train.Saver([v])
+            saver.save(sess, saved)
+            saver.restore(sess, saved)
+            self.assertEqual(tf.train.list_variables(saved), [("v", [1])])
+
+
 if __name__ == "__main__":
     unittest.main()

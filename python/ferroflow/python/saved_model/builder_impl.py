@@ -9,6 +9,7 @@ from ferroflow.python.lib.io import file_io
 from ferroflow.python.platform import tf_logging
 from ferroflow.python.saved_model import constants, signature_def_utils
 from ferroflow.python.training import saver as tf_saver
+from ferroflow.python.util import compat
 
 
 class SavedModelBuilder:
@@ -17,7 +18,7 @@ class SavedModelBuilder:
     def __init__(self, export_dir):
         self._saved_model = saved_model_pb2.SavedModel()
         self._saved_model.saved_model_schema_version = constants.SAVED_MODEL_SCHEMA_VERSION
-        self._export_dir = os.fspath(export_dir)
+        self._export_dir = compat.as_str(os.fspath(export_dir))
         if file_io.file_exists(self._export_dir):
             if file_io.list_directory(self._export_dir):
                 raise AssertionError(f"Export directory {self._export_dir} already exists, and isn't empty. Please choose a different export directory, or delete all the contents of the specified directory.")

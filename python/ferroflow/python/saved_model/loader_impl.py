@@ -9,10 +9,17 @@ from ferroflow.python.lib.io import file_io
 from ferroflow.python.platform import tf_logging
 from ferroflow.python.saved_model import constants
 from ferroflow.python.training import saver as tf_saver
+from ferroflow.python.util import compat
+
+
+def _folder(export_dir):
+    """A path as text: `export_saved_model` returns bytes."""
+    return compat.as_str(os.fspath(export_dir))
 
 
 def parse_saved_model(export_dir):
     """The SavedModel message of a folder."""
+    export_dir = _folder(export_dir)
     binary = os.path.join(export_dir, constants.SAVED_MODEL_FILENAME_PB)
     text = os.path.join(export_dir, constants.SAVED_MODEL_FILENAME_PBTXT)
     model = saved_model_pb2.SavedModel()
@@ -30,7 +37,7 @@ def parse_saved_model(export_dir):
 
 def maybe_saved_model_directory(export_dir):
     names = (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT)
-    return any(file_io.file_exists(os.path.join(export_dir, name)) for name in names)
+    return any(file_io.file_exists(os.path.join(_folder(export_dir), name)) for name in names)
 
 
 contains_saved_model = maybe_saved_model_directory
@@ -60,7 +67,7 @@ class SavedModelLoader:
     """Loads the graph of a SavedModel that has certain tags."""
 
     def __init__(self, export_dir):
-        self._export_dir = os.fspath(export_dir)
+        self._export_dir = _folder(export_dir)
         self._saved_model = parse_saved_model(self._export_dir)
 
     @property

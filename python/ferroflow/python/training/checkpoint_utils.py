@@ -7,6 +7,7 @@ from ferroflow.python.framework import ops
 from ferroflow.python.ops import array_ops, resource_variable_ops, state_ops, variable_scope, variables
 from ferroflow.python.platform import tf_logging as logging
 from ferroflow.python.training import checkpoint_management, py_checkpoint_reader
+from ferroflow.python.util import compat
 
 
 def load_checkpoint(ckpt_dir_or_file):
@@ -31,7 +32,7 @@ def list_variables(ckpt_dir_or_file):
 
 
 def _get_checkpoint_filename(ckpt_dir_or_file):
-    path = os.fspath(ckpt_dir_or_file)
+    path = compat.as_str(os.fspath(ckpt_dir_or_file))
     if os.path.isdir(path):
         return checkpoint_management.latest_checkpoint(path)
     return path

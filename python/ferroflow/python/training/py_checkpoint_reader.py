@@ -9,13 +9,14 @@ from ferroflow.core.protobuf import tensor_bundle_pb2
 from ferroflow.core.util import saved_tensor_slice_pb2
 from ferroflow.python.framework import dtypes, errors
 from ferroflow.python.training import sorted_table
+from ferroflow.python.util import compat
 
 
 class CheckpointReader:
     """The tensors of a checkpoint, by name."""
 
     def __init__(self, prefix):
-        self._prefix = os.fspath(prefix)
+        self._prefix = compat.as_str(os.fspath(prefix))
         self._shapes, self._types = {}, {}
         try:
             if os.path.exists(self._prefix + ".index"):

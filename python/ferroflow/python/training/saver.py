@@ -179,7 +179,7 @@ class Saver:
         """Writes a checkpoint and returns its path."""
         if not self._is_built:
             raise RuntimeError("`build()` should be called before save if defer_build==True")
-        save_path = os.fspath(save_path)
+        save_path = compat.as_str(os.fspath(save_path))
         latest_filename = latest_filename or "checkpoint"
         if self._write_version != saver_pb2.SaverDef.V2:
             logging.warning("*******************************************************")
@@ -235,7 +235,7 @@ class Saver:
             return
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
-        save_path = os.fspath(save_path)
+        save_path = compat.as_str(os.fspath(save_path))
         checkpoint_prefix = compat.as_text(save_path)
         if not checkpoint_management.checkpoint_exists_internal(checkpoint_prefix):
             raise ValueError("The passed save_path is not a valid checkpoint: " + checkpoint_prefix)
