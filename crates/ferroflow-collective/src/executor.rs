@@ -316,13 +316,13 @@ impl Run<'_, '_> {
         match (receiving, sending) {
             ([], to) => err!(
                 DeadlineExceeded,
-                "{what}: rank {} waited too long for rank {} to accept data",
+                "{what}: rank {} reached the timeout while it waited for rank {} to accept data",
                 self.job.members[self.job.me],
                 all(to)
             ),
             (from, _) => err!(
                 DeadlineExceeded,
-                "{what}: rank {} waited too long for data from rank {}",
+                "{what}: rank {} reached the timeout while it waited for data from rank {}",
                 self.job.members[self.job.me],
                 all(from)
             ),

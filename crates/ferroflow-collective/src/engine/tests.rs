@@ -272,8 +272,8 @@ fn the_timeline_shows_the_phases_of_each_tensor() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let count = |what: &str| text.matches(&format!("\"name\":\"{what}\"")).count();
-    assert_eq!((count("grad"), count("negotiate")), (1, 1), "{text}");
-    assert_eq!((count("queue"), count("all-reduce")), (3, 3), "{text}");
+    assert_eq!((count("grad"), count("NEGOTIATE_ALLREDUCE")), (1, 1), "{text}");
+    assert_eq!((count("QUEUE"), count("ALLREDUCE")), (3, 3), "{text}");
 }
 
 #[test]

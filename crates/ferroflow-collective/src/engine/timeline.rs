@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Most rows of a trace. It bounds the memory of a job that keeps using new names.
 const ROWS: usize = 10_000;
@@ -31,8 +31,11 @@ impl Timeline {
             rank,
             rows: HashMap::new(),
         };
-        let name = format!("rank {rank}");
-        timeline.write(&format!("[\n{}", metadata("process_name", rank, 0, &name)));
+        // The time of this host's clock, to put the traces of several hosts beside each other.
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        timeline.write(&format!(
+            "[\n{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{rank},\"tid\":0,\"args\":{{\"name\":\"rank {rank}\",\"start_time_since_epoch_in_micros\":{began}}}}}"
+        ));
         Ok(timeline)
     }
 
@@ -71,11 +74,13 @@ impl Timeline {
     pub(super) fn ran(&mut self, marks: Vec<Mark>, arrived: Instant, start: Instant) {
         let end = Instant::now();
         for mark in marks {
+            // Horovod's names, for the tools that read its traces: ALLREDUCE, NEGOTIATE_ALLREDUCE.
+            let what = mark.what.replace('-', "").to_uppercase();
             if let Some(submitted) = mark.submitted {
-                self.span(&mark.tensor, "negotiate", submitted, arrived, "");
+                self.span(&mark.tensor, &format!("NEGOTIATE_{what}"), submitted, arrived, "");
             }
-            self.span(&mark.tensor, "queue", arrived, start, "");
-            self.span(&mark.tensor, mark.what, start, end, &mark.detail);
+            self.span(&mark.tensor, "QUEUE", arrived, start, "");
+            self.span(&mark.tensor, &what, start, end, &mark.detail);
         }
         // Flush whole records, so that a killed process leaves a readable file. Readers accept a
         // list without its end.
@@ -131,15 +136,15 @@ mod tests {
         let mut timeline = Timeline::create(&path, 3).unwrap();
         let start = timeline.start;
         let at = |us: u64| start + Duration::from_micros(us);
-        timeline.span("a \"b\"\n", "negotiate", at(1), at(3), "");
-        timeline.span("a \"b\"\n", "all-reduce", at(3), at(10), "4 bytes");
+        timeline.span("a \"b\"\n", "NEGOTIATE_ALLREDUCE", at(1), at(3), "");
+        timeline.span("a \"b\"\n", "ALLREDUCE", at(3), at(10), "4 bytes");
         drop(timeline);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(text.matches("thread_name").count(), 1);
         assert!(text.contains(r#""name":"a \"b\"\n""#), "{text}");
         assert!(
-            text.contains(r#""name":"all-reduce","ph":"X","ts":3.000,"dur":7.000,"pid":3,"tid":1"#)
+            text.contains(r#""name":"ALLREDUCE","ph":"X","ts":3.000,"dur":7.000,"pid":3,"tid":1"#)
         );
         assert!(text.starts_with("[\n{") && text.ends_with("}\n]\n"));
     }

@@ -225,7 +225,7 @@ impl SharedSegment {
                 if !up() && Instant::now() >= deadline {
                     return Err(err!(
                         DeadlineExceeded,
-                        "{what}: rank {} waited too long for rank {rank}",
+                        "{what}: rank {} reached the timeout while it waited for rank {rank}",
                         self.rank
                     ));
                 }
