@@ -47,6 +47,7 @@ def everything():
     hvd.broadcast_variables([variable], 0)
     assert variable[0] == 0
     assert hvd.allgather_object(r) == list(range(n))
+    assert hvd.grouped_allgather([]) == hvd.grouped_reducescatter([]) == []
     w = tf.Variable(tf.ones(3))
     with tf.GradientTape(persistent=True) as tape:
         reduced = tf.reduce_sum(hvd.allreduce(w, op=hvd.Sum) * (r + 1))
@@ -177,13 +178,17 @@ def keeps_layers_local():
         x = tf.fill([1, 2], float(r + 1))
         for layer in (shared, own):
             layer.build((None, 2))
-        with tf.GradientTape() as tape:
+        with tf.GradientTape(persistent=True) as tape:
             loss = tf.reduce_sum(shared(x) + own(x))
         tape = hvd.PartialDistributedGradientTape(tape, local_layers=[own],
                                                   scale_local_gradients=scale)
         got = tape.gradient(loss, [shared.kernel, own.kernel])
         assert np.allclose(got[0], (n + 1) / 2) and np.allclose(
             got[1], (r + 1) / (n if scale else 1)), (r, scale, got)
+        [(local, a)], [(over_all, b)] = tape.get_local_and_global_gradients(
+            loss, [shared.kernel, own.kernel])
+        assert local is own.kernel and over_all is shared.kernel
+        assert np.allclose(a, got[1]) and np.allclose(b, got[0])
         optimizer = hvd.PartialDistributedOptimizer(tf.keras.optimizers.SGD(1.0),
                                                     local_layers=own, scale_local_gradients=scale)
         for layer in (shared, own):

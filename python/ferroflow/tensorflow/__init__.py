@@ -82,6 +82,8 @@ def grouped_reducescatter(tensors, device_dense="", compression=Compression.none
                           process_set=global_process_set, prescale_factor=1.0,
                           postscale_factor=1.0, name=None):
     """Reduces several tensors, which run together, and returns this rank's shares."""
+    if not tensors:
+        return []
     small, contexts = zip(*(compression.compress(tf.convert_to_tensor(t)) for t in tensors))
     parts = mpi_ops._grouped_reducescatter(small, name, core.reduce_op(op), prescale_factor,
                                            postscale_factor, process_set)

@@ -167,6 +167,14 @@ class _DistributedGradientTape(tf.GradientTape):
                                 **self._hvd_options)
         return flat[0] if single else tf.nest.pack_sequence_as(gradients, flat)
 
+    def get_local_and_global_gradients(self, target, sources, output_gradients=None,
+                                       use_generic_names=False):
+        """Pairs of sources and their gradients: those that stay local, and those over all ranks."""
+        gradients = self.gradient(target, sources, output_gradients, use_generic_names)
+        pairs = list(zip(sources, gradients))
+        return ([pair for pair in pairs if id(pair[0]) in self._hvd_local],
+                [pair for pair in pairs if id(pair[0]) not in self._hvd_local])
+
 
 def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
                             compression=Compression.none, sparse_as_dense=False, op=core.Average,

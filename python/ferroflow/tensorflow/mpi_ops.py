@@ -228,6 +228,8 @@ def grouped_allgather(tensors, name=None, ignore_name_scope=False,
                       process_set=global_process_set):
     """Gathers several tensors, which run together."""
     tensors = [_as_tensor(t) for t in tensors]
+    if not tensors:
+        return []
     name = _tensor_name("grouped_allgather", tensors[0], name, process_set)
 
     @tf.custom_gradient
