@@ -157,11 +157,21 @@ fn rounded(bytes: usize) -> usize {
 /// The name of a kernel and the formulas in its text.
 fn label_of(text: &str, name: &str) -> String {
     let mut label = name.to_string();
+    let mut is_formula = false;
     for line in text.lines() {
-        let formula = line.split_once("Narrow<Out>::from(").map(|(_, rest)| rest);
-        if let Some(formula) = formula.and_then(|rest| rest.rsplit_once(")")) {
+        is_formula |= line.starts_with("__device__ inline auto wide");
+        let formula = match is_formula {
+            true => line.trim().strip_prefix("return ").and_then(|rest| rest.strip_suffix(';')),
+            // A reduction.
+            false => {
+                let rest = line.split_once("Narrow<Out>::from(").map(|(_, rest)| rest);
+                rest.and_then(|rest| rest.rsplit_once(')')).map(|(formula, _)| formula)
+            }
+        };
+        if let Some(formula) = formula {
             label.push_str("; ");
-            label.push_str(formula.0);
+            label.push_str(formula);
+            is_formula = false;
         }
     }
     label

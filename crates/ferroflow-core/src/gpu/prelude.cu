@@ -152,6 +152,82 @@ template <class T> __device__ inline T floor_mod(T x, T y) {
 __device__ inline i64 thread_number() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
+// Two neighbours. Those of a half type are computed at once, with the same bits: a sum, a difference
+// or a product that is rounded to 32 bits and then to a half type is the one rounded once.
+template <class T> struct alignas(2 * sizeof(T)) Two { T at[2]; };
+template <> struct Two<f16> { u32 bits; };
+template <> struct Two<bf16> { u32 bits; };
+
+template <class T> __device__ inline typename WideOf<T>::type first_of(Two<T> x) { return wide(x.at[0]); }
+template <class T> __device__ inline typename WideOf<T>::type second_of(Two<T> x) { return wide(x.at[1]); }
+__device__ inline f32 first_of(Two<f16> x) { return wide(f16{(u16)x.bits}); }
+__device__ inline f32 second_of(Two<f16> x) { return wide(f16{(u16)(x.bits >> 16)}); }
+__device__ inline f32 first_of(Two<bf16> x) { return from_bits(x.bits << 16); }
+__device__ inline f32 second_of(Two<bf16> x) { return from_bits(x.bits & 0xffff0000u); }
+
+template <class T> __device__ inline Two<T> pair_of(T x) { return Two<T>{{x, x}}; }
+__device__ inline Two<f16> pair_of(f16 x) { return Two<f16>{x.bits * 0x10001u}; }
+__device__ inline Two<bf16> pair_of(bf16 x) { return Two<bf16>{x.bits * 0x10001u}; }
+
+// From the wide type to a pair.
+template <class T> struct Both {
+    template <class A, class B> static __device__ inline Two<T> from(A a, B b) {
+        return Two<T>{{Narrow<T>::from(a), Narrow<T>::from(b)}};
+    }
+};
+template <> struct Both<bf16> {
+    static __device__ inline Two<bf16> from(f32 a, f32 b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        u32 bits;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(b), "f"(a));
+        return Two<bf16>{bits};
+#else
+        return Two<bf16>{Narrow<bf16>::from(a).bits | (u32)Narrow<bf16>::from(b).bits << 16};
+#endif
+    }
+};
+template <> struct Both<f16> {
+    static __device__ inline Two<f16> from(f32 a, f32 b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        u32 bits;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(b), "f"(a));
+        return Two<f16>{bits};
+#else
+        return Two<f16>{Narrow<f16>::from(a).bits | (u32)Narrow<f16>::from(b).bits << 16};
+#endif
+    }
+};
+
+// A function of two pairs: one instruction, or number by number.
+#define IN_PAIRS(T, NAME, INSTRUCTION)                                                             \
+    __device__ inline Two<T> NAME(Two<T> x, Two<T> y) {                                            \
+        u32 bits;                                                                                  \
+        asm(INSTRUCTION " %0, %1, %2;" : "=r"(bits) : "r"(x.bits), "r"(y.bits));                   \
+        return Two<T>{bits};                                                                       \
+    }
+#define ONE_BY_ONE(T, NAME, OP)                                                                    \
+    __device__ inline Two<T> NAME(Two<T> x, Two<T> y) {                                            \
+        return Both<T>::from(first_of(x) OP first_of(y), second_of(x) OP second_of(y));                        \
+    }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+IN_PAIRS(bf16, sum_of, "add.rn.bf16x2")
+IN_PAIRS(bf16, difference_of, "sub.rn.bf16x2")
+IN_PAIRS(bf16, product_of, "mul.rn.bf16x2")
+#else
+ONE_BY_ONE(bf16, sum_of, +)
+ONE_BY_ONE(bf16, difference_of, -)
+ONE_BY_ONE(bf16, product_of, *)
+#endif
+#if defined(__CUDA_ARCH__)
+IN_PAIRS(f16, sum_of, "add.rn.f16x2")
+IN_PAIRS(f16, difference_of, "sub.rn.f16x2")
+IN_PAIRS(f16, product_of, "mul.rn.f16x2")
+#else
+ONE_BY_ONE(f16, sum_of, +)
+ONE_BY_ONE(f16, difference_of, -)
+ONE_BY_ONE(f16, product_of, *)
+#endif
+
 // `N` elements that are read or written at once. Their address must be a multiple of their size.
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
 

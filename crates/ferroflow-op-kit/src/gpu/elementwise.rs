@@ -1,7 +1,7 @@
 //! Kernels that apply formulas to each element, with broadcasting. The kernel of fused nodes has
 //! several formulas, each of which may take the values of the ones before it.
 
-use super::formulas::{PACK_BYTES, functions, pack_of};
+use super::formulas::{PACK_BYTES, functions, has_pairs, pack_of};
 use super::row_program::RowProgram;
 use super::walk::{self, Walk};
 use super::{GpuKernel, GpuTypes, address, c_type, length};
@@ -308,11 +308,10 @@ fn texts(formulas: &FusedFormulas) -> Result<Texts> {
     let params = list(&|k, t| format!("const {t} *in{k}, i64 step{k}"));
     let at = list(&|k, _| format!("in{k}[i * step{k}]"));
     let lanes = list(&|k, _| format!("pack{k}.at[k]"));
-    let load =
-        each(&|k, t| format!("        Pack<{t}, P> pack{k} = load(in{k}, p * P, step{k});\n"));
+    let load = each(&|k, t| format!("        Lanes<{t}> pack{k} = load(in{k}, p * P, step{k});\n"));
     let store = format!(
-        "        Pack<Result, P> out_pack;\n#pragma unroll\n        \
-         for (int k = 0; k < P; k++) out_pack.at[k] = element({lanes});\n"
+        "        Lanes<Result> out_pack;\n#pragma unroll\n        \
+         for (int k = 0; k < LANES; k++) out_pack.at[k] = element({lanes});\n"
     );
     let direct = format!(
         "{head}\
@@ -321,12 +320,12 @@ fn texts(formulas: &FusedFormulas) -> Result<Texts> {
          extern \"C\" __global__ void packed(i64 n, {params}, Result *out) {{\n    \
          i64 packs = n / P;\n    \
          for (i64 p = thread_number(); p < packs; p += thread_count()) {{\n{load}{store}        \
-         *(Pack<Result, P> *)(out + p * P) = out_pack;\n    }}\n    \
+         *(Lanes<Result> *)(out + p * P) = out_pack;\n    }}\n    \
          i64 i = packs * P + thread_number();\n    if (i < n) out[i] = element({at});\n}}\n"
     );
     let params = list(&|k, t| format!("const {t} *in{k}, i64 row{k}, i64 col{k}"));
     let load = each(&|k, t| {
-        format!("        Pack<{t}, P> pack{k} = load(in{k} + r * row{k}, c, col{k});\n")
+        format!("        Lanes<{t}> pack{k} = load(in{k} + r * row{k}, c, col{k});\n")
     });
     let by_rows = format!(
         "{head}\
@@ -335,7 +334,7 @@ fn texts(formulas: &FusedFormulas) -> Result<Texts> {
          if (c >= cols) return;\n    \
          i64 r = (i64)blockIdx.y * blockDim.y + threadIdx.y;\n    \
          for (; r < rows; r += (i64)gridDim.y * blockDim.y) {{\n{load}{store}        \
-         *(Pack<Result, P> *)(out + r * cols + c) = out_pack;\n    }}\n}}\n"
+         *(Lanes<Result> *)(out + r * cols + c) = out_pack;\n    }}\n}}\n"
     );
     let params = list(&|k, t| format!("const {t} *in{k}"));
     let found = list(&|k, _| format!("in{k}[at[{k}]]"));
@@ -354,31 +353,54 @@ fn head(formulas: &FusedFormulas) -> Result<String> {
     let inputs = formulas.inputs.iter().map(|t| c_type(*t)).collect::<Result<Vec<_>>>()?;
     let steps = formulas.steps.iter().map(|s| c_type(s.output)).collect::<Result<Vec<_>>>()?;
     let mut text = format!("const int P = {};\n{}", pack_of(formulas)?, functions(formulas)?);
-    let params = inputs.iter().enumerate().map(|(k, t)| format!("{t} a{k}")).collect::<Vec<_>>();
     let result = steps.last().copied().unwrap_or("f32");
     let _ = writeln!(text, "typedef {result} Result;");
-    let _ = writeln!(text, "__device__ inline Result element({}) {{", params.join(", "));
-    for (i, step) in formulas.steps.iter().enumerate() {
-        let operands = step.operands.iter().map(|operand| match operand {
-            FormulaOperand::Input(k) => format!("a{k}"),
-            FormulaOperand::Step(k) => format!("s{k}"),
-        });
-        let operands = operands.collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "    {} s{i} = step{i}({operands});", steps[i]);
+    let mut element = |of: &dyn Fn(&str) -> String| {
+        let params = inputs.iter().enumerate().map(|(k, t)| format!("{} a{k}", of(t)));
+        let params = params.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "__device__ inline {} element({params}) {{", of("Result"));
+        for (i, step) in formulas.steps.iter().enumerate() {
+            let operands = step.operands.iter().map(|operand| match operand {
+                FormulaOperand::Input(k) => format!("a{k}"),
+                FormulaOperand::Step(k) => format!("s{k}"),
+            });
+            let operands = operands.collect::<Vec<_>>().join(", ");
+            let _ = writeln!(text, "    {} s{i} = step{i}({operands});", of(steps[i]));
+        }
+        let _ = writeln!(text, "    return s{};\n}}", steps.len().saturating_sub(1));
+    };
+    element(&str::to_string);
+    match has_pairs(formulas) {
+        true => {
+            element(&|t| format!("Two<{t}>"));
+            text.push_str(PAIRS);
+        }
+        false => text.push_str(SINGLES),
     }
-    let _ = writeln!(text, "    return s{};\n}}", steps.len().saturating_sub(1));
     text.push_str(LOAD);
     Ok(text)
 }
 
+/// What a thread computes at a time: elements, or pairs of them.
+const SINGLES: &str = r"
+const int LANES = P;
+template <class T> using Lanes = Pack<T, P>;
+template <class T> __device__ inline T same(T x) { return x; }
+";
+const PAIRS: &str = r"
+const int LANES = P / 2;
+template <class T> using Lanes = Pack<Two<T>, P / 2>;
+template <class T> __device__ inline Two<T> same(T x) { return pair_of(x); }
+";
+
 const LOAD: &str = r"
 // P elements, or one element P times.
-template <class T> __device__ inline Pack<T, P> load(const T *from, i64 at, i64 step) {
-    if (step) return *(const Pack<T, P> *)(from + at);
-    Pack<T, P> same;
+template <class T> __device__ inline Lanes<T> load(const T *from, i64 at, i64 step) {
+    if (step) return *(const Lanes<T> *)(from + at);
+    Lanes<T> lanes;
     T x = *from;
 #pragma unroll
-    for (int k = 0; k < P; k++) same.at[k] = x;
-    return same;
+    for (int k = 0; k < LANES; k++) lanes.at[k] = same(x);
+    return lanes;
 }
 ";

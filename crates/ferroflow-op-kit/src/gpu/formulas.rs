@@ -1,4 +1,6 @@
 //! The functions of fused formulas in CUDA C++: `stepI` for a formula, `FoldI` for a reduction.
+//! Half types are computed in pairs where a kernel has neighbours: a GPU adds and multiplies, and
+//! rounds, two of them at once.
 
 use super::c_type;
 use crate::prelude::*;
@@ -24,7 +26,9 @@ pub(super) fn functions(formulas: &FusedFormulas) -> Result<String> {
         let types = step.operands.iter().map(|operand| c_type(type_of(formulas, *operand)));
         let types = types.collect::<Result<Vec<_>>>()?;
         match &step.text {
-            FormulaText::Each(formula) => each(&mut text, i, step, formula, &types)?,
+            FormulaText::Each(formula) => {
+                each(&mut text, i, step, formula, &types, has_pairs(formulas))?;
+            }
             FormulaText::Fold(fold) => text.push_str(&reduction(i, step, fold, &types)?),
         }
     }
@@ -45,18 +49,54 @@ fn each(
     step: &FormulaStep,
     formula: &str,
     types: &[&str],
+    in_pairs: bool,
 ) -> Result<()> {
     let (n, output) = (types.len(), c_type(step.output)?);
     ensure!((1..=NAMES.len()).contains(&n), Internal, "a formula of {n} operands");
     let named = || types.iter().zip(NAMES);
-    let params = named().map(|(t, name)| format!("{t} {name}_")).collect::<Vec<_>>().join(", ");
-    let _ = writeln!(text, "__device__ inline {output} step{i}({params}) {{");
-    let _ = writeln!(text, "    typedef {output} Out;\n    typedef WideOf<{}>::type W;", types[0]);
-    for (t, name) in named() {
-        let _ = writeln!(text, "    WideOf<{t}>::type {name} = wide({name}_);");
+    let list = |part: &dyn Fn(&str, &str) -> String| {
+        named().map(|(t, name)| part(t, name)).collect::<Vec<_>>().join(", ")
+    };
+    let _ = write!(
+        text,
+        "__device__ inline auto wide{i}({}) {{\n    \
+         typedef {output} Out;\n    typedef WideOf<{}>::type W;\n    return {formula};\n}}\n\
+         __device__ inline {output} step{i}({}) {{\n    \
+         return Narrow<{output}>::from(wide{i}({}));\n}}\n",
+        list(&|t, name| format!("WideOf<{t}>::type {name}")),
+        types[0],
+        list(&|t, name| format!("{t} {name}")),
+        list(&|_, name| format!("wide({name})")),
+    );
+    if !in_pairs {
+        return Ok(());
     }
-    let _ = writeln!(text, "    return Narrow<Out>::from({formula});\n}}");
+    let is_alike = is_half(step.output) && types.iter().all(|t| *t == output);
+    let both = match formula {
+        "x + y" if is_alike => "sum_of(x, y)".to_string(),
+        "x - y" if is_alike => "difference_of(x, y)".to_string(),
+        "x * y" if is_alike => "product_of(x, y)".to_string(),
+        _ => format!(
+            "Both<{output}>::from(wide{i}({}), wide{i}({}))",
+            list(&|_, name| format!("first_of({name})")),
+            list(&|_, name| format!("second_of({name})"))
+        ),
+    };
+    let _ = write!(
+        text,
+        "__device__ inline Two<{output}> step{i}({}) {{\n    return {both};\n}}\n",
+        list(&|t, name| format!("Two<{t}> {name}"))
+    );
     Ok(())
+}
+
+/// Whether the formulas are computed in pairs.
+pub(super) fn has_pairs(formulas: &FusedFormulas) -> bool {
+    formulas.rows.is_none() && formulas.steps.iter().any(|step| is_half(step.output))
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::Half | DType::BFloat16)
 }
 
 fn reduction(i: usize, step: &FormulaStep, fold: &GpuFold, types: &[&str]) -> Result<String> {

@@ -1,6 +1,7 @@
 //! Kernels that reduce rows or columns together with the formulas before and after: layer
 //! normalization, softmax and their gradients. A kernel reads each input once. Threads keep their
-//! elements of a row in registers, and compute values again rather than keep them too.
+//! elements of a row in registers, and what they have reduced if it is used again, such as the
+//! exponentials of a softmax. They compute other values again rather than keep them too.
 //!
 //! The order of additions depends on the shape alone, so every run gives the same bits.
 
@@ -197,41 +198,53 @@ impl Text<'_> {
         }
     }
 
-    /// The formulas that differ within a row and that `operand` needs, in order.
-    fn needed(&self, operand: FormulaOperand, found: &mut Vec<usize>) {
+    /// The formulas that differ within a row, are not `kept`, and that `operand` needs, in order.
+    fn needed(&self, operand: FormulaOperand, kept: &[usize], found: &mut Vec<usize>) {
         let FormulaOperand::Step(k) = operand else { return };
-        if self.is_same_in_row(operand) || found.contains(&k) {
+        if self.is_same_in_row(operand) || kept.contains(&k) || found.contains(&k) {
             return;
         }
         for operand in &self.formulas.steps[k].operands {
-            self.needed(*operand, found);
+            self.needed(*operand, kept, found);
         }
         found.push(k);
     }
 
+    /// The formula that reduction `i` reduces, if a later formula needs its values too.
+    fn used_again(&self, i: usize) -> Option<usize> {
+        let &[FormulaOperand::Step(reduced)] = &self.formulas.steps[i].operands[..] else {
+            return None;
+        };
+        let later = self.formulas.steps.iter().skip(i + 1);
+        let uses = later.flat_map(|step| &step.operands);
+        let is_used = uses.into_iter().any(|operand| *operand == FormulaOperand::Step(reduced));
+        (is_used && !self.is_same_in_row(FormulaOperand::Step(reduced))).then_some(reduced)
+    }
+
     /// The value of an operand for element `k` of pack `p`.
-    fn value(&self, operand: FormulaOperand) -> String {
+    fn value(&self, operand: FormulaOperand, kept: &[usize]) -> String {
         match operand {
             FormulaOperand::Input(k) if self.rows.is_same_in_row[k] => format!("a{k}"),
             FormulaOperand::Input(k) => format!("a{k}[p].at[k]"),
+            FormulaOperand::Step(k) if kept.contains(&k) => format!("kept{k}[p].at[k]"),
             FormulaOperand::Step(k) => format!("s{k}"),
         }
     }
 
     /// A formula as a statement.
-    fn statement(&self, i: usize) -> Result<String> {
+    fn statement(&self, i: usize, kept: &[usize]) -> Result<String> {
         let step = &self.formulas.steps[i];
-        let operands: Vec<String> = step.operands.iter().map(|o| self.value(*o)).collect();
+        let operands: Vec<String> = step.operands.iter().map(|o| self.value(*o, kept)).collect();
         Ok(format!("{} s{i} = step{i}({});", c_type(step.output)?, operands.join(", ")))
     }
 
-    /// The statements of formulas that differ within a row.
-    fn statements(&self, operand: FormulaOperand) -> Result<String> {
+    /// The statements of formulas that differ within a row and are not `kept`.
+    fn statements(&self, operand: FormulaOperand, kept: &[usize]) -> Result<String> {
         let mut needed = Vec::new();
-        self.needed(operand, &mut needed);
+        self.needed(operand, kept, &mut needed);
         let mut text = String::new();
         for i in needed {
-            let _ = writeln!(text, "                {}", self.statement(i)?);
+            let _ = writeln!(text, "                {}", self.statement(i, kept)?);
         }
         Ok(text)
     }
@@ -280,24 +293,26 @@ impl Text<'_> {
         }
         let _ = write!(text, "    PACKS_OF_ROW {{\n{load}    }}\n");
         let last = self.formulas.steps.len().saturating_sub(1);
+        let mut kept = Vec::new();
         for (i, step) in self.formulas.steps.iter().enumerate() {
             if let FormulaText::Fold(_) = &step.text {
-                text.push_str(&self.fold(i, step)?);
+                text.push_str(&self.fold(i, step, &mut kept)?);
             } else if self.is_same_in_row(FormulaOperand::Step(i)) {
-                let _ = writeln!(text, "    {}", self.statement(i)?);
+                let _ = writeln!(text, "    {}", self.statement(i, &kept)?);
             }
         }
         let result = FormulaOperand::Step(last);
         match self.rows.result {
             RowResult::Elements => {
-                let statements = self.statements(result)?;
+                let (statements, value) =
+                    (self.statements(result, &kept)?, self.value(result, &kept));
                 let _ = write!(
                     text,
                     "    if (!is_valid) return;\n    \
                      PACKS_OF_ROW {{\n        Pack<Result, P> pack;\n\
                      #pragma unroll\n        \
                      for (int k = 0; k < P; k++) {{\n{statements}                \
-                     pack.at[k] = s{last};\n        }}\n        \
+                     pack.at[k] = {value};\n        }}\n        \
                      *(Pack<Result, P> *)(out + row * COLS + c) = pack;\n    }}\n"
                 );
             }
@@ -309,12 +324,20 @@ impl Text<'_> {
         Ok(text)
     }
 
-    /// A reduction of a row.
-    fn fold(&self, i: usize, step: &FormulaStep) -> Result<String> {
+    /// A reduction of a row. Adds what it keeps to `kept`.
+    fn fold(&self, i: usize, step: &FormulaStep, kept: &mut Vec<usize>) -> Result<String> {
         let &[operand] = &step.operands[..] else { bail!(Internal, "a reduction's operands") };
-        let (statements, value) = (self.statements(operand)?, self.value(operand));
+        let mut statements = self.statements(operand, kept)?;
+        let value = self.value(operand, kept);
+        let mut declared = String::new();
+        if let Some(k) = self.used_again(i).filter(|k| !kept.contains(k)) {
+            let t = c_type(self.formulas.steps[k].output)?;
+            declared = format!("    Pack<{t}, P> kept{k}[PACKS];\n");
+            let _ = writeln!(statements, "                kept{k}[p].at[k] = {value};");
+            kept.push(k);
+        }
         Ok(format!(
-            "    Fold{i}::Acc acc{i} = Fold{i}::start();\n    \
+            "{declared}    Fold{i}::Acc acc{i} = Fold{i}::start();\n    \
              PACKS_OF_ROW {{\n        Fold{i}::Acc part = Fold{i}::start();\n\
              #pragma unroll\n        \
              for (int k = 0; k < P; k++) {{\n{statements}                \
@@ -353,10 +376,10 @@ impl Text<'_> {
                 "two kinds of reductions"
             );
             if is_row {
-                let _ = writeln!(load, "        {}", self.statement(i)?);
+                let _ = writeln!(load, "        {}", self.statement(i, &[])?);
             }
         }
-        let (statements, value) = (self.statements(operand)?, self.value(operand));
+        let (statements, value) = (self.statements(operand, &[])?, self.value(operand, &[]));
         let value = value.replace("[p]", "[0]");
         let statements = statements.replace("[p]", "[0]");
         let _ = write!(
