@@ -67,6 +67,12 @@ impl<F: Fn(&mut Ctx<'_>) -> Result<()> + Send + Sync> Kernel for F {
 pub trait AsyncKernel: Send + Sync {
     /// Starts the work. Finish `done` when it is complete, on any thread.
     fn start(&self, ctx: AsyncCtx, done: Done, scope: &InlineScope);
+
+    /// Whether the output is the only input, at present: then the kernel does not wait. An example
+    /// is the reduction of one rank.
+    fn passes_input_on(&self) -> bool {
+        false
+    }
 }
 
 impl<F: Fn(AsyncCtx, Done, &InlineScope) + Send + Sync> AsyncKernel for F {

@@ -92,6 +92,22 @@ impl StoredVariable {
         change(&mut self.value.write())
     }
 
+    /// Replaces the value in the slot of an [`update`](StoredVariable::update), and returns the
+    /// tensor that is not needed any more. On a GPU that records steps, the value is copied to
+    /// where the old one is: a recorded step uses the variable there.
+    pub fn replace(slot: &mut Option<Tensor>, value: Tensor) -> Result<Option<Tensor>> {
+        if let (Some(now), Some(gpu)) = (slot.as_mut(), value.gpu())
+            && gpu.records_steps()
+            && now.gpu().is_some_and(|its| Arc::ptr_eq(its, gpu))
+            && (now.dtype(), now.shape()) == (value.dtype(), value.shape())
+            && now.is_unique()
+        {
+            gpu.copy(value.device_address()?, now.device_address()?, value.byte_len())?;
+            return Ok(Some(value));
+        }
+        Ok(slot.replace(value))
+    }
+
     /// Runs `change` on the values of all `variables` under all their locks. The variables must be
     /// distinct and in the order of their addresses, so that two such calls cannot deadlock.
     pub fn with_all<R>(

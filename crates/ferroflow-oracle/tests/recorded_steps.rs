@@ -172,5 +172,47 @@ fn recorded_steps_take_little_more_memory_than_their_tensors() {
         let taken = gpu.recorded_memory();
         assert!(taken > 0, "{name} was not recorded");
         assert!(taken as f64 <= 1.05 * least as f64, "{name} takes {taken} bytes for {least}");
+        // A replayed step allocates nothing.
+        let _ = gpu.most_alive();
+        let alive = gpu.most_alive();
+        model.losses(&session, 3).expect("steps");
+        assert_eq!(gpu.most_alive(), alive, "{name} was not replayed");
     }
+}
+
+#[test]
+fn two_kinds_of_steps_share_the_memory_of_recordings() {
+    let model = TrainedModel::with_batch("block", "/gpu:0", Some(8)).expect("a model");
+    let gpu = NullGpu::new();
+    let gpus: [Arc<dyn Gpu>; 1] = [gpu.clone()];
+    let session = model.session(&gpus).expect("a session");
+    for _ in 0..6 {
+        model.losses(&session, 1).expect("a step");
+        model.steps(&session, 3).expect("steps");
+    }
+    let (in_use, peak) = (gpu.memory().in_use, gpu.memory().peak);
+    assert!(peak as f64 <= 1.1 * in_use as f64, "{peak} bytes were used, {in_use} are needed");
+}
+
+#[test]
+fn a_variable_that_is_assigned_in_every_step_stays_where_it_is() {
+    let losses = |records_steps: bool| {
+        let (gpu, options) =
+            simulated(SimulatedGpuOptions { records_steps, ..SimulatedGpuOptions::default() });
+        let g = Graph::new();
+        let (loss, train) = g.device("/gpu:0", || {
+            let w = g.variable("w", ferroflow::train::init::ones([4]));
+            let loss = (&*w - 3.0).square().sum(&[0]);
+            // Adam assigns the powers of its decay rates.
+            let train = Adam::new(0.1).minimize(&loss);
+            (loss, train)
+        });
+        let session = Session::local_with(&g, &options).expect("a session");
+        session.run(&g.global_initializer()).expect("initial values");
+        let step = |_| session.run((loss.scalar::<f32>(), &train)).expect("a step").0;
+        ((0..10).map(step).collect::<Vec<f32>>(), gpu.replays())
+    };
+    let ((got, replayed), (want, plain)) = (losses(true), losses(false));
+    assert_eq!(got, want);
+    assert!(replayed >= 5 && plain == 0, "{replayed} and {plain} steps were replayed");
 }

@@ -14,8 +14,8 @@ pub(crate) use eligible::recordings_of;
 use crate::executor::RunDone;
 use crate::plan::Plan;
 use ferroflow_core::{
-    Buffer, DType, Error, Gpu, HashSet, InlineScope, MemoryPlan, RecordedStep, Replay, Resources,
-    Result, Shape, StepCtx, StepDownload, StoredVariable, Tensor, ThreadKind, err,
+    AsyncKernel, Buffer, DType, Error, Gpu, HashSet, InlineScope, MemoryPlan, RecordedStep, Replay,
+    Resources, Result, Shape, StepCtx, StepDownload, StoredVariable, Tensor, ThreadKind, err,
 };
 use parking_lot::Mutex;
 use recording_run::RecordingRun;
@@ -35,6 +35,8 @@ pub(crate) struct Recordings {
     to_host: HashSet<u32>,
     /// Nodes that change variables.
     writers: HashSet<u32>,
+    /// Kernels that wait, unless they pass their input on.
+    waiting: Vec<Arc<dyn AsyncKernel>>,
     known: Mutex<Vec<Known>>,
 }
 
@@ -114,7 +116,9 @@ impl Recordings {
         }
         let how = match self.choose(&args) {
             Choice::NodeByNode => return Some((args, done)),
-            Choice::Replay(recorded) => return self.replay(&recorded, args, step, scope, done),
+            Choice::Replay(recorded) => {
+                return self.replay(&recorded, plan, args, step, scope, done);
+            }
             how => how,
         };
         if !scope.has_budget() {
@@ -133,7 +137,8 @@ impl Recordings {
     }
 
     fn choose(&self, args: &[Tensor]) -> Choice {
-        if !args.iter().all(|arg| arg.bytes().is_ok()) {
+        let may_wait = self.waiting.iter().any(|kernel| !kernel.passes_input_on());
+        if may_wait || !args.iter().all(|arg| arg.bytes().is_ok()) {
             return Choice::NodeByNode;
         }
         let is_of = |known: &Known| {
@@ -170,6 +175,7 @@ impl Recordings {
     fn replay(
         &self,
         recorded: &Arc<RecordedRun>,
+        plan: &Arc<Plan>,
         args: Vec<Tensor>,
         step: &Arc<StepCtx>,
         scope: &InlineScope,
@@ -189,11 +195,12 @@ impl Recordings {
         }
         match recorded.replay(&args, &step.resources, &mut fetches) {
             Ok(Outcome::Done) => results.end(scope),
-            Ok(outcome) => {
-                if outcome == Outcome::Outdated {
-                    self.forget(recorded);
-                }
-                return results.cancel().map(|done| (args, done));
+            Ok(Outcome::Busy) => return results.cancel().map(|done| (args, done)),
+            Ok(Outcome::Outdated) => {
+                self.forget(recorded);
+                let done = results.cancel()?;
+                // Recorded again at once: node by node it would need memory of its own.
+                return self.run(plan, args, step, scope, done);
             }
             Err(e) => {
                 self.forget(recorded);

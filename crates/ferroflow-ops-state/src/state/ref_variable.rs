@@ -139,7 +139,7 @@ impl Kernel for Assign {
                     value.shape()
                 );
             }
-            Ok(slot.replace(value))
+            StoredVariable::replace(slot, value)
         })?;
         // Freed after the lock is released.
         drop(old);

@@ -156,7 +156,7 @@ impl Kernel for AssignVariable {
             if let Some(now) = slot.as_ref().filter(|_| self.validate_shape) {
                 check_shape(now.shape() == value.shape(), now.shape(), &value)?;
             }
-            Ok(slot.replace(value))
+            StoredVariable::replace(slot, value)
         })?;
         drop(old);
         Ok(())

@@ -24,6 +24,7 @@ pub(crate) fn recordings_of(
     }
     let mut gpu: Option<&Arc<dyn Gpu>> = None;
     let (mut to_host, mut writers, mut enqueuing) = (HashSet::default(), HashSet::default(), 0);
+    let mut waiting = Vec::new();
     for (id, node) in graph.iter() {
         let planned = &nodes[id.index()];
         let consumers = || {
@@ -65,8 +66,16 @@ pub(crate) fn recordings_of(
                         return None;
                     }
                 }
-                if !is_repeatable(node, planned, on_gpu.is_some()) {
-                    return None;
+                match &planned.kernel {
+                    Some(KernelBox::Async(kernel)) if on_gpu.is_some() => {
+                        if !kernel.passes_input_on() {
+                            return None;
+                        }
+                        waiting.push(kernel.clone());
+                        continue;
+                    }
+                    _ if !is_repeatable(node, planned, on_gpu.is_some()) => return None,
+                    _ => {}
                 }
                 if takes_variable(node) && !node.op.reads_variables {
                     writers.insert(id.0);
@@ -75,7 +84,7 @@ pub(crate) fn recordings_of(
         }
     }
     let gpu = gpu.filter(|gpu| enqueuing >= FEWEST_NODES && gpu.records_steps())?.clone();
-    Some(Recordings { gpu, to_host, writers, known: Mutex::default() })
+    Some(Recordings { gpu, to_host, writers, waiting, known: Mutex::default() })
 }
 
 fn takes_variable(node: &Node) -> bool {

@@ -367,6 +367,28 @@ mod tests {
     }
 
     #[test]
+    fn one_rank_replays_its_steps() {
+        let replays = on_worlds(1, |w| {
+            let gpu = SimulatedGpu::new(0, SimulatedGpuOptions::default());
+            let driver: Arc<dyn Gpu> = gpu.clone();
+            assert_eq!(w.use_gpu(&driver).unwrap(), GpuPath::Nccl);
+            let g = w.graph();
+            let sum = g.device("/gpu:0", || {
+                let x = g.placeholder::<f32>("x", [2]);
+                w.all_reduce(&(&x * 2.0), Reduction::Average) + 1.0
+            });
+            let s = session(&g, driver);
+            for i in 0..8 {
+                let fed = [("x:0".to_string(), Tensor::vector(&[i as f32, 0.5]))];
+                let got = floats(&s.run_fed(fed.as_slice(), &sum).unwrap());
+                assert_eq!(got, [2.0 * i as f32 + 1.0, 2.0]);
+            }
+            gpu.replays()
+        });
+        assert!(replays[0] >= 4, "{} steps were replayed", replays[0]);
+    }
+
+    #[test]
     fn ranks_that_disagree_get_an_error_that_names_one() {
         on_worlds(2, |w| {
             let gpu = gpu();

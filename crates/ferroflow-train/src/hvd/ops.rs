@@ -215,6 +215,11 @@ struct Communicate {
 }
 
 impl AsyncKernel for Communicate {
+    /// One rank alone has nothing to reduce on its GPU.
+    fn passes_input_on(&self) -> bool {
+        self.device_call().is_some() && self.link.place.read().size == 1
+    }
+
     fn start(&self, mut ctx: AsyncCtx, done: Done, _: &InlineScope) {
         let count = ctx.inputs.len();
         let inputs = ctx.take_inputs(0..count);
@@ -261,8 +266,7 @@ impl AsyncKernel for Communicate {
             });
             return;
         };
-        // One rank alone has nothing to reduce, so its stream need not wait.
-        if self.device_call().is_some() && self.link.place.read().size == 1 {
+        if self.passes_input_on() {
             return deliver(Ok(vec![tensor]));
         }
         if let (Some(call), Some(group)) = (self.device_call(), self.link.device_group(&tensor)) {
