@@ -6,7 +6,8 @@
 //! called with RunGraph and RecvTensor. The same happens if a link cannot be opened.
 //!
 //! A link consists of two connections: one for calls and small values, one for large values. Tasks
-//! on one host use Unix sockets, and shared memory for large values. If both tasks have a port of
+//! on one host use Unix sockets, and shared memory for large values. If they use the same GPU,
+//! values in its memory stay there (`loans.rs`). If both tasks have a port of
 //! UCX, the greeting on the first connection agrees on a stream over UCX in place of the second.
 //! The [`Receiver`] handles the values and calls that arrive.
 
@@ -14,6 +15,7 @@ mod frame;
 mod hello;
 mod incoming;
 mod links;
+mod loans;
 mod outbox;
 mod outgoing;
 mod reader;
@@ -25,13 +27,14 @@ pub(crate) use frame::LinkPart;
 pub(crate) use hello::{MAGIC, Token, VERSION};
 pub(crate) use incoming::{GreetedLink, fuzz, samples, serve};
 pub(crate) use links::{LinkSlot, Links};
+pub(crate) use loans::Refused;
 pub(crate) use outgoing::{Link, LinkCall};
 pub(crate) use tickets::LinkTickets;
 
 use crate::part::PartDone;
 use crate::rpc::BoxFuture;
 use ferroflow_collective::ucx::UcxPort;
-use ferroflow_core::{CancelToken, Error, InlineScope, Received, Result, bail};
+use ferroflow_core::{CancelToken, Error, Gpu, InlineScope, Received, Result, bail};
 use ferroflow_identity::PeerIdentity;
 use std::sync::Arc;
 
@@ -79,6 +82,8 @@ pub(crate) struct Identity {
     pub local_name: String,
     /// The port for large values over UCX.
     pub ucx: Option<UcxPort>,
+    /// Its GPUs, by number.
+    pub gpus: Vec<Arc<dyn Gpu>>,
 }
 
 /// A task that sends to this one.

@@ -197,6 +197,7 @@ impl Server {
             path: data_path,
             local_name,
             ucx: ucx_port(data_path, &trust),
+            gpus: gpus.clone(),
         });
         let channels = Arc::new(Channels::over(network.clone()));
         let links = Links::new(identity.clone(), channels.clone(), network);

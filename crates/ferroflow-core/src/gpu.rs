@@ -126,10 +126,10 @@ pub trait Gpu: Send + Sync {
         Err(err!(Unimplemented, "{} does not share memory with other processes", self.name()))
     }
 
-    /// The address in this process of memory that another process exported. It must outlive its use
-    /// here: the two processes agree on that.
-    fn import(&self, exported: &[u8]) -> Result<u64> {
-        let _ = exported;
+    /// The address in this process of `bytes` bytes that another process exported. They must
+    /// outlive their use here: the two processes agree on that.
+    fn import(&self, exported: &[u8], bytes: usize) -> Result<u64> {
+        let _ = (exported, bytes);
         Err(err!(Unimplemented, "{} does not share memory with other processes", self.name()))
     }
 

@@ -451,9 +451,9 @@ impl Gpu for CudaGpu {
         ipc::export(address).map_err(|e| e.context(&self.name))
     }
 
-    fn import(&self, exported: &[u8]) -> Result<u64> {
+    fn import(&self, exported: &[u8], bytes: usize) -> Result<u64> {
         self.context.make_current()?;
-        self.imported.import(exported).map_err(|e| e.context(&self.name))
+        self.imported.import(exported, bytes).map_err(|e| e.context(&self.name))
     }
 
     fn new_group(&self) -> Result<Vec<u8>> {

@@ -18,3 +18,4 @@ pub mod ranks;
 pub mod record;
 pub mod report;
 pub mod sample;
+pub mod tasks;

@@ -14,6 +14,7 @@ use ferroflow_oracle::ranks;
 use ferroflow_oracle::record::Records;
 use ferroflow_oracle::report::{Report, describe};
 use ferroflow_oracle::sample::Sample;
+use ferroflow_oracle::tasks;
 use flate2::{Compression, write::GzEncoder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -77,6 +78,15 @@ enum Command {
         #[arg(long)]
         train: bool,
     },
+    /// Measures a value from a parameter server to a worker that use this machine's GPU
+    GpuTasks {
+        /// The size of the value
+        #[arg(long, default_value_t = 100)]
+        megabytes: usize,
+        /// Serves the parameter server of this cluster instead, until standard input is closed
+        #[arg(long)]
+        serve: Option<String>,
+    },
     /// Writes some cases of each (op, dtype) to a gzipped file
     Sample {
         cases: PathBuf,
@@ -106,6 +116,7 @@ fn main() -> ExitCode {
             gpu_train(&model, seconds, compare, batch)
         }
         Command::GpuRanks { megabytes, train } => gpu_ranks(megabytes, train),
+        Command::GpuTasks { megabytes, serve } => gpu_tasks(megabytes, serve.as_deref()),
         Command::Sample { cases, out, per_pair, longest } => {
             sample(&cases, &out, per_pair, longest)
         }
@@ -286,6 +297,18 @@ fn gpu_ranks(megabytes: usize, train: bool) -> Result<bool> {
     line["device"] = gpu.description().into();
     println!("{line}");
     Ok(line["bit_equal"] != false)
+}
+
+fn gpu_tasks(megabytes: usize, serve: Option<&str>) -> Result<bool> {
+    let gpu = first_gpu(true)?;
+    if let Some(cluster) = serve {
+        tasks::serve(&gpu, cluster)?;
+        return Ok(true);
+    }
+    let mut line = tasks::measure(&gpu, megabytes)?;
+    line["device"] = gpu.description().into();
+    println!("{line}");
+    Ok(line["right"] == true)
 }
 
 fn sample(cases: &Path, out: &Path, per_pair: usize, longest: usize) -> Result<bool> {

@@ -61,6 +61,7 @@ pub struct SimulatedGpu {
     emulator: Emulator,
     loaded: Mutex<Vec<EmulatedKernel>>,
     launches: AtomicU64,
+    imports: AtomicU64,
     replays: AtomicU64,
     recorder: Recorder,
     stream: Stream,
@@ -87,6 +88,7 @@ impl SimulatedGpu {
             emulator: Emulator::default(),
             loaded: Mutex::default(),
             launches: AtomicU64::new(0),
+            imports: AtomicU64::new(0),
             replays: AtomicU64::new(0),
             recorder: Recorder::default(),
             own: own.clone(),
@@ -96,6 +98,11 @@ impl SimulatedGpu {
     /// Recorded steps that were replayed so far.
     pub fn replays(&self) -> u64 {
         self.replays.load(Ordering::Relaxed)
+    }
+
+    /// How often memory was imported.
+    pub fn imports(&self) -> u64 {
+        self.imports.load(Ordering::Relaxed)
     }
 
     fn alloc_plainly(&self, bytes: usize) -> Result<u64> {
@@ -314,7 +321,8 @@ impl Gpu for SimulatedGpu {
     }
 
     fn identity(&self) -> String {
-        format!("simulated {:p}", self)
+        // Other processes may have one at the same address.
+        format!("simulated {:p} of process {}", self, std::process::id())
     }
 
     fn has_collectives(&self) -> bool {
@@ -325,8 +333,9 @@ impl Gpu for SimulatedGpu {
         Ok(address.to_le_bytes().to_vec())
     }
 
-    fn import(&self, exported: &[u8]) -> Result<u64> {
+    fn import(&self, exported: &[u8], _: usize) -> Result<u64> {
         let Ok(bytes) = exported.try_into() else { bail!(InvalidArgument, "not an address") };
+        self.imports.fetch_add(1, Ordering::Relaxed);
         Ok(u64::from_le_bytes(bytes))
     }
 

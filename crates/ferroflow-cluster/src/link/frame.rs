@@ -39,6 +39,10 @@ pub(super) enum FrameKind {
     Cancel = 7,
     /// Reports that a step is over.
     CleanUp = 8,
+    /// A tensor in the memory of a GPU that both tasks use.
+    Lent = 9,
+    /// Returns a lent tensor.
+    Returned = 10,
 }
 
 /// The head of a frame.
@@ -77,12 +81,14 @@ impl FrameHead {
             6 => FrameKind::Ran,
             7 => FrameKind::Cancel,
             8 => FrameKind::CleanUp,
+            9 => FrameKind::Lent,
+            10 => FrameKind::Returned,
             other => bail!(InvalidArgument, "unknown frame kind {other}"),
         };
         let (dtype, rank, _) = (bytes.get_u8(), bytes.get_u8(), bytes.get_u8());
         let (name, payload, id) = (bytes.get_u32_le(), bytes.get_u64_le(), bytes.get_i64_le());
         let most = match kind {
-            FrameKind::Plain | FrameKind::Block => u64::MAX,
+            FrameKind::Plain | FrameKind::Block | FrameKind::Lent => u64::MAX,
             FrameKind::Proto => MAX_PROTO,
             _ => MAX_PAYLOAD,
         };
@@ -194,6 +200,27 @@ impl LinkFrame {
         LinkFrame::new(head, tensor.shape().dims(), key, place.freeze())
     }
 
+    /// A tensor of a step in the memory of a GPU. The GPU's driver knows the memory as `memory`.
+    pub fn lent(step: i64, key: &str, tensor: &Tensor, loan: i64, memory: &[u8]) -> LinkFrame {
+        let head = FrameHead {
+            dtype: tensor.dtype() as u8,
+            payload: tensor.byte_len() as u64,
+            ..FrameHead::new(FrameKind::Lent, step)
+        };
+        let mut place = BytesMut::with_capacity(LOAN + memory.len());
+        place.put_i64_le(loan);
+        place.put_u32_le(memory.len() as u32);
+        place.put_slice(memory);
+        LinkFrame::new(head, tensor.shape().dims(), key, place.freeze())
+    }
+
+    /// Returns a loan. `is_taken` says whether the receiver has a copy.
+    pub fn returned(loan: i64, is_taken: bool) -> LinkFrame {
+        let payload = Bytes::copy_from_slice(&[is_taken.into()]);
+        let head = FrameHead { payload: 1, ..FrameHead::new(FrameKind::Returned, loan) };
+        LinkFrame::new(head, &[], "", payload)
+    }
+
     /// Requests a run of `part`.
     pub fn run(call: i64, part: &LinkPart<'_>) -> LinkFrame {
         let LinkPart { step_id, session, graph } = part;
@@ -261,6 +288,32 @@ pub(super) const BLOCK_PLACE: usize = 12;
 pub(super) fn block_place(mut bytes: &[u8]) -> Result<(u64, u32)> {
     ensure!(bytes.len() == BLOCK_PLACE, InvalidArgument, "a shared-memory frame lacks its place");
     Ok((bytes.get_u64_le(), bytes.get_u32_le()))
+}
+
+/// The length of a loan without the name of its memory.
+pub(super) const LOAN: usize = 12;
+/// The limit of the name of a GPU's memory.
+const MAX_MEMORY: usize = 256;
+
+/// Parses the number of a loan and the length of the name of its memory.
+pub(super) fn loan(mut bytes: &[u8]) -> Result<(i64, usize)> {
+    ensure!(bytes.len() == LOAN, InvalidArgument, "a frame with a loan is too short");
+    let (loan, len) = (bytes.get_i64_le(), bytes.get_u32_le() as usize);
+    ensure!(
+        len <= MAX_MEMORY,
+        InvalidArgument,
+        "a frame names the memory of a GPU with {len} bytes"
+    );
+    Ok((loan, len))
+}
+
+/// Parses whether the receiver has a copy of what it returns.
+pub(super) fn parse_returned(payload: &[u8]) -> Result<bool> {
+    match payload {
+        [0] => Ok(false),
+        [1] => Ok(true),
+        _ => bail!(InvalidArgument, "a returned loan has a payload of {} bytes", payload.len()),
+    }
 }
 
 /// A part of a step that runs without feeds and fetches.
@@ -366,6 +419,22 @@ mod tests {
     }
 
     #[test]
+    fn loans_round_trip() {
+        let tensor = Tensor::from_slice([2, 3], &[1f32; 6]).unwrap();
+        let (head, rest, payload) = read(&LinkFrame::lent(9, "key", &tensor, -7, b"memory"));
+        assert_eq!((head.kind, head.id, &*rest.name), (FrameKind::Lent, 9, "key"));
+        assert_eq!(head.plain_dtype(&rest.shape).unwrap(), DType::Float);
+        let (number, memory) = payload.split_at(LOAN);
+        assert_eq!(loan(number).unwrap(), (-7, memory.len()));
+        assert_eq!(memory, b"memory");
+        for is_taken in [false, true] {
+            let (head, _, payload) = read(&LinkFrame::returned(-7, is_taken));
+            assert_eq!((head.kind, head.id), (FrameKind::Returned, -7));
+            assert_eq!(parse_returned(&payload).unwrap(), is_taken);
+        }
+    }
+
+    #[test]
     fn texts_are_cut_between_characters() {
         assert_eq!((cut("aé", 3), cut("aé", 2), cut("", 0)), ("aé", "a", ""));
     }
@@ -400,5 +469,8 @@ mod tests {
         far[8] = 200;
         assert!(LinkPart::parse("ab", &far).is_err());
         assert!(block_place(&[0; 3]).is_err());
+        assert!(loan(&[0; 3]).is_err());
+        assert!(loan(&[0xff; LOAN]).is_err());
+        assert!(parse_returned(&[2]).is_err());
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 pub(crate) const MAGIC: [u8; 8] = *b"FERROFLW";
 /// The protocol version. It changes with the handshake or the frames; both sides must have the
 /// same.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 /// The limit of a greeting.
 const MAX_HELLO: usize = 64 << 10;
 
@@ -70,9 +70,14 @@ pub(super) struct Welcome {
     pub ucx: Vec<u8>,
     /// Its name, for messages.
     pub task: String,
+    /// What identifies each of its GPUs, if it takes tensors in their memory.
+    pub gpus: Vec<String>,
     /// The incarnations of its devices.
     pub incarnations: Vec<u64>,
 }
+
+/// The GPUs that a task names. It takes tensors through host memory on further ones.
+pub(super) const MOST_GPUS: usize = 64;
 
 impl LinkHello {
     pub async fn send(&self, to: &mut BoxWrite) -> Result<()> {
@@ -131,6 +136,8 @@ pub(super) async fn answer(to: &mut BoxWrite, answer: &Result<Welcome>) -> Resul
             body.put_slice(&[1, welcome.takes_blocks.into()]);
             put_bytes(&mut body, &welcome.ucx);
             put_text(&mut body, &welcome.task);
+            body.put_u32_le(welcome.gpus.len().min(MOST_GPUS) as u32);
+            welcome.gpus.iter().take(MOST_GPUS).for_each(|gpu| put_text(&mut body, gpu));
             put_numbers(&mut body, &welcome.incarnations);
         }
         Err(e) => {
@@ -147,11 +154,12 @@ pub(super) async fn receive_answer(from: &mut BoxRead) -> Result<Welcome> {
         [1, takes_blocks, rest @ ..] => {
             let rest = &mut &*rest;
             let ucx = bytes(rest).map(<[u8]>::to_vec);
-            let (Some(ucx), Some(task), Some(incarnations)) = (ucx, text(rest), numbers(rest))
+            let (Some(ucx), Some(task), Some(gpus), Some(incarnations)) =
+                (ucx, text(rest), texts(rest), numbers(rest))
             else {
                 return Err(err!(InvalidArgument, "malformed answer to a link greeting"));
             };
-            Ok(Welcome { takes_blocks: *takes_blocks != 0, ucx, task, incarnations })
+            Ok(Welcome { takes_blocks: *takes_blocks != 0, ucx, task, gpus, incarnations })
         }
         [0, 0, why @ ..] => {
             let why = text(&mut &*why).unwrap_or_default();
@@ -197,6 +205,11 @@ fn numbers(from: &mut &[u8]) -> Option<Vec<u64>> {
         return None;
     }
     Some((0..count).map(|_| from.get_u64_le()).collect())
+}
+
+fn texts(from: &mut &[u8]) -> Option<Vec<String>> {
+    let count = from.try_get_u32_le().ok()? as usize;
+    (count <= MOST_GPUS).then(|| (0..count).map(|_| text(from)).collect()).flatten()
 }
 
 fn put_text(to: &mut BytesMut, text: &str) {
@@ -250,6 +263,7 @@ mod tests {
                 takes_blocks: true,
                 ucx: vec![9; 300],
                 task: "x".into(),
+                gpus: vec!["host 0000:01:00.0".into(), String::new()],
                 incarnations: vec![3, 0],
             };
             answer(&mut near, &Ok(welcome.clone())).await.unwrap();
@@ -266,7 +280,7 @@ mod tests {
             let mut from: BoxRead = Box::new(bytes);
             assert!(LinkHello::receive(&mut from).await.is_err());
         }
-        for body in [&b""[..], b"\x02\0\0\0\0", b"\x05\0\0\0\x07", &[5, 0, 0, 0, 0, 1, 2]] {
+        for body in [&b""[..], b"\x02\0\0\0\0", b"\x06\0\0\0\x07", &[6, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(LinkHello::parse(body), None);
         }
     }

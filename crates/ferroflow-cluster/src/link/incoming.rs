@@ -2,6 +2,7 @@
 
 use super::frame::{self, FrameHead, FrameKind, LinkFrame, LinkPart};
 use super::hello::{self, ConnectionPurpose, LinkHello, UcxOffer, Welcome};
+use super::loans;
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
@@ -17,8 +18,8 @@ use ferroflow_collective::blocks::{BlockPlace, BlockReader};
 use ferroflow_collective::ucx::UcxPort;
 use ferroflow_core::inline::may_decode_inline;
 use ferroflow_core::{
-    CancelToken, DType, DeviceName, Error, HashMap, HashSet, InlineScope, Received, Result, Tensor,
-    bail, ensure, err,
+    CancelToken, DType, DeviceName, Error, Gpu, HashMap, HashSet, InlineScope, Received, Result,
+    Tensor, bail, ensure, err,
 };
 use ferroflow_identity::PeerIdentity;
 use parking_lot::Mutex;
@@ -77,6 +78,10 @@ pub(crate) async fn serve(
             takes_blocks: blocks.is_some(),
             ucx: ucx.as_ref().map_or(Vec::new(), |(_, address)| address.clone()),
             task: own.task.clone(),
+            gpus: match own.path {
+                DataPath::Auto => own.gpus.iter().map(|gpu| gpu.identity()).collect(),
+                _ => Vec::new(),
+            },
             incarnations: own.incarnations.clone(),
         }),
         Err(e) => Err(e.clone()),
@@ -86,7 +91,8 @@ pub(crate) async fn serve(
     let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
     let names = Vec::new();
-    let mut incoming = IncomingLink { reader, blocks, source, names, receiver };
+    let gpus = if local.is_some() { own.gpus.clone() } else { Vec::new() };
+    let mut incoming = IncomingLink { reader, blocks, gpus, source, names, receiver };
     if hello.purpose == ConnectionPurpose::Bulk {
         return incoming.take_values().await;
     }
@@ -184,6 +190,8 @@ async fn map_blocks(hello: &LinkHello, own: &Identity, is_local: bool) -> Option
 struct IncomingLink {
     reader: FrameReader,
     blocks: Option<Arc<BlockReader>>,
+    /// GPUs that a task of this user on this host may share.
+    gpus: Vec<Arc<dyn Gpu>>,
     source: Arc<LinkSource>,
     /// Other names under which the source sends.
     names: Vec<String>,
@@ -257,6 +265,16 @@ impl IncomingLink {
                         link.answered(head.id, result);
                     }
                 }
+                FrameKind::Lent => self.borrow(&head, calls).await?,
+                FrameKind::Returned => {
+                    self.reader.rest(&head).await?;
+                    let payload = self.reader.bytes(head.payload as usize).await?;
+                    let is_taken = frame::parse_returned(&payload)?;
+                    // Without a link back, this task has lent nothing.
+                    if let Some(link) = calls.way_back() {
+                        link.returned(head.id, is_taken);
+                    }
+                }
             }
         }
         Ok(())
@@ -316,6 +334,33 @@ impl IncomingLink {
         Ok(())
     }
 
+    /// Copies a tensor that the other task lends within the GPU, and returns it.
+    async fn borrow(&mut self, head: &FrameHead, calls: &Arc<IncomingCalls>) -> Result<()> {
+        let rest = self.reader.rest(head).await?;
+        self.check_source(&rest.name)?;
+        let (loan, len) = frame::loan(&self.reader.bytes(frame::LOAN).await?)?;
+        let memory = self.reader.bytes(len).await?;
+        let dtype = head.plain_dtype(&rest.shape)?;
+        let (gpus, key) = (self.gpus.clone(), rest.name.clone());
+        // The driver may take a while to map the memory.
+        let copy =
+            off_network(false, move || loans::copied(&gpus, &key, dtype, rest.shape, &memory));
+        let (gpu, tensor) = match copy.await {
+            Ok(copy) => copy,
+            Err(e) => {
+                tracing::debug!(task = self.source.task, "a tensor was not taken: {e}");
+                calls.give_back(loan, false);
+                return Ok(());
+            }
+        };
+        let (calls, address) = (calls.clone(), tensor.device_address()?);
+        let copied = move |ended: Result<_>| calls.give_back(loan, ended.is_ok());
+        gpu.download(address, 0, Box::new(copied));
+        let value = Ok(Received::Live(tensor));
+        InlineScope::network(|scope| self.receiver.arrived(head.id, &rest.name, value, scope));
+        Ok(())
+    }
+
     /// Checks that the key belongs to one of the sender's own devices, by incarnation and name. The
     /// task has reported its own incarnations.
     fn check_source(&mut self, key: &str) -> Result<()> {
@@ -356,6 +401,13 @@ impl IncomingCalls {
         let is_answered = self.way_back().is_some_and(|link| link.answer(call, result, scope));
         if !is_answered {
             self.outbox.send(LinkFrame::ran(call, result), scope);
+        }
+    }
+
+    /// Returns a tensor that the caller has lent.
+    fn give_back(&self, loan: i64, is_taken: bool) {
+        if !self.way_back().is_some_and(|link| link.give_back(loan, is_taken)) {
+            self.outbox.send(LinkFrame::returned(loan, is_taken), &InlineScope::unknown());
         }
     }
 
@@ -430,7 +482,8 @@ pub(crate) async fn fuzz(data: &[u8]) {
     let reader = FrameReader::new(Box::new(std::io::Cursor::new(data.to_vec())));
     let outbox = Outbox::new(Box::new(tokio::io::sink()), false);
     let names = Vec::new();
-    let mut incoming = IncomingLink { reader, blocks: None, source, names, receiver };
+    let gpus = Vec::new();
+    let mut incoming = IncomingLink { reader, blocks: None, gpus, source, names, receiver };
     let calls = Arc::new(IncomingCalls {
         outbox,
         source: incoming.source.clone(),
@@ -459,6 +512,8 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     frames.push(LinkFrame::ran(1, &Err(err!(Aborted, "why"))));
     frames.push(LinkFrame::cancel(1));
     frames.push(LinkFrame::clean_up(5));
+    frames.push(LinkFrame::lent(5, key, &Tensor::vector(&[1.5f32; 40]), 3, &[7; 72]));
+    frames.push(LinkFrame::returned(3, true));
     let one = |frame: &LinkFrame| [&frame.head[..], &frame.payload[..]].concat();
     let mut all: Vec<Vec<u8>> = frames.iter().map(one).collect();
     all.push(all.concat());
@@ -480,6 +535,7 @@ mod tests {
             path: DataPath::Auto,
             local_name: String::new(),
             ucx: None,
+            gpus: Vec::new(),
         };
         let writer = BlockWriter::create(1 << 20).unwrap();
         let hello = |blocks| LinkHello {

@@ -182,7 +182,8 @@ impl Links {
             blocks: offered,
             ucx,
         };
-        let greeted = Greeted { main, bulk, blocks };
+        let is_local = is_local && self.own.path == DataPath::Auto;
+        let greeted = Greeted { main, bulk, blocks, is_local };
         let opening = Link::open(greeted, hello, &slot.address, &self.own, &slot.lacks_ucx);
         let (link, driving) = opening.await?;
         *slot.link.lock() = Some(link.clone());

@@ -3,12 +3,13 @@
 use super::Identity;
 use super::frame::{self, FrameKind, LinkFrame, LinkPart};
 use super::hello::{self, ConnectionPurpose, LinkHello};
+use super::loans::{Loans, Refused};
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use crate::net::{NetStream, UcxStream};
 use crate::spin::Answers;
 use ferroflow_collective::blocks::BlockWriter;
-use ferroflow_core::{Error, HashMap, InlineScope, Received, Result, bail, err};
+use ferroflow_core::{Error, HashMap, InlineScope, Received, Result, Tensor, bail, err};
 use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -42,6 +43,9 @@ pub(crate) struct Link {
     /// Values of at least this size go through `bulk`.
     bulk_from: usize,
     blocks: Option<BlockWriter>,
+    /// What identifies the GPUs of a task on this host.
+    gpus: Vec<String>,
+    loans: Loans,
     calls: Mutex<PendingCalls>,
     /// Answers from a task on this host.
     answers: Arc<Answers>,
@@ -64,6 +68,8 @@ pub(super) struct Greeted {
     pub main: NetStream,
     pub bulk: NetStream,
     pub blocks: Option<BlockWriter>,
+    /// Whether the other task is one of this user on this host.
+    pub is_local: bool,
 }
 
 impl Link {
@@ -108,6 +114,8 @@ impl Link {
             // Long writes do not run on the thread that made the value.
             bulk: Outbox::new(bulk.write, false),
             blocks: greeted.blocks.filter(|_| welcome.takes_blocks),
+            gpus: if greeted.is_local { welcome.gpus } else { Vec::new() },
+            loans: Loans::default(),
             calls: Mutex::default(),
             answers: Arc::default(),
             // An answer can arrive on another connection than its call was sent on.
@@ -162,6 +170,43 @@ impl Link {
         }
         // A value that cannot be encoded fails when the receiver asks for it.
         LinkFrame::value(step_id, key, value).is_ok_and(|frame| outbox.send(frame, scope))
+    }
+
+    /// Lends a tensor in the memory of a GPU to the other task, once the GPU has computed it.
+    /// Returns false if the other task does not use that GPU.
+    pub fn lend(
+        self: &Arc<Self>,
+        step_id: i64,
+        key: &str,
+        tensor: &Tensor,
+        refused: Refused,
+    ) -> bool {
+        let Some(gpu) = self.loans.shared_gpu(&self.gpus, key, tensor) else { return false };
+        let Ok(address) = tensor.device_address() else { return false };
+        let Ok(memory) = gpu.export(address) else { return false };
+        let (me, key, tensor) = (self.clone(), key.to_string(), tensor.clone());
+        let complete = move |ended: Result<_>| {
+            if let Err(e) = ended {
+                return refused(Err(e));
+            }
+            if let Some(loan) = me.loans.lend(tensor.clone(), refused) {
+                let frame = LinkFrame::lent(step_id, &key, &tensor, loan, &memory);
+                me.main.send(frame, &InlineScope::unknown());
+            }
+        };
+        gpu.download(address, 0, Box::new(complete));
+        true
+    }
+
+    /// The other task returns a tensor. `is_taken` says whether it has a copy.
+    pub fn returned(&self, loan: i64, is_taken: bool) {
+        self.loans.returned(loan, is_taken);
+    }
+
+    /// Returns a tensor to the other task, which has lent it over its own link. Returns false if
+    /// the answer must go another way.
+    pub fn give_back(&self, loan: i64, is_taken: bool) -> bool {
+        self.main.send(LinkFrame::returned(loan, is_taken), &InlineScope::unknown())
     }
 
     /// Runs a part of a step on the other task. `done` is called with the result, on any thread.
@@ -241,12 +286,16 @@ impl Link {
 
     async fn hear_answers(&self, answers: &mut FrameReader) -> Result<()> {
         while let Some(head) = answers.head().await? {
-            if head.kind != FrameKind::Ran {
-                bail!(Internal, "unexpected frame {:?} on the answer connection", head.kind);
+            let kind = head.kind;
+            if !matches!(kind, FrameKind::Ran | FrameKind::Returned) {
+                bail!(Internal, "unexpected frame {kind:?} on the answer connection");
             }
             let message = answers.rest(&head).await?.name;
             let payload = answers.bytes(head.payload as usize).await?;
-            self.answered(head.id, frame::parse_ran(&message, &payload)?);
+            match kind {
+                FrameKind::Ran => self.answered(head.id, frame::parse_ran(&message, &payload)?),
+                _ => self.returned(head.id, frame::parse_returned(&payload)?),
+            }
         }
         Ok(())
     }
@@ -254,6 +303,7 @@ impl Link {
     fn end(&self, why: &Error) {
         self.main.close();
         self.bulk.close();
+        self.loans.end();
         self.calls.lock().ended = Some(why.clone());
         self.lost_answers(why);
     }

@@ -11,6 +11,7 @@ use crate::wire::Encode;
 use ferroflow_core::{Code, Tensor, err};
 use ferroflow_identity::Trust;
 use ferroflow_metrics::TaskMetrics;
+use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -114,6 +115,10 @@ const THERE: &str = "/job:ps/replica:0/task:0";
 const HERE: &str = "/job:worker/replica:0/task:0";
 
 async fn task(path: DataPath, announced: Option<Token>) -> Task {
+    task_with_gpus(path, announced, Vec::new()).await
+}
+
+async fn task_with_gpus(path: DataPath, announced: Option<Token>, gpus: Vec<Arc<dyn Gpu>>) -> Task {
     let (receiver, events) = Told::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -126,6 +131,7 @@ async fn task(path: DataPath, announced: Option<Token>) -> Task {
         path,
         local_name: local_name.clone(),
         ucx: None,
+        gpus,
     });
     let (to, from) = Handed::channel();
     let trust = Trust::default();
@@ -155,6 +161,7 @@ fn links(path: DataPath) -> (Arc<Links>, Arc<Told>, mpsc::UnboundedReceiver<Even
         path,
         local_name: String::new(),
         ucx: None,
+        gpus: Vec::new(),
     };
     let links = Links::new(Arc::new(own), Arc::<Channels>::default(), Arc::new(SystemNetwork));
     let (told, events) = Told::new();
@@ -227,6 +234,81 @@ async fn values_of_all_kinds_and_sizes_arrive_over_every_path() {
         assert!(link.push(5, &key("dead"), &Received::Dead, &InlineScope::unknown()));
         assert!(matches!(to.value().await.1, Received::Dead));
     }
+}
+
+fn gpu(memory_limit: usize) -> Arc<dyn Gpu> {
+    SimulatedGpu::new(0, SimulatedGpuOptions { memory_limit, ..SimulatedGpuOptions::default() })
+}
+
+fn key_to_gpu(id: u32) -> String {
+    format!("{HERE}/device:GPU:0;0000000000000011;{THERE}/device:GPU:{id};x;0:0")
+}
+
+/// Lends a tensor, and hands over the outcome if the receiver does not take it.
+fn lend(link: &Arc<Link>, key: &str, tensor: &Tensor) -> (bool, oneshot::Receiver<Result<()>>) {
+    let (tell, told) = oneshot::channel();
+    let refused = Box::new(move |ended| drop(tell.send(ended)));
+    (link.lend(5, key, tensor, refused), told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tensors_stay_in_the_memory_of_a_shared_gpu() {
+    let gpu = gpu(1 << 20);
+    let value = Tensor::vector(&(0..1000).map(|i| i as f32 * 0.5).collect::<Vec<_>>());
+    let on_gpu = value.to_device(&gpu).unwrap();
+    // With and without a link back, over which the tensor is returned.
+    for has_way_back in [false, true] {
+        let mut there = task_with_gpus(DataPath::Auto, Some([7; 16]), vec![gpu.clone()]).await;
+        let here = task(DataPath::Auto, Some([7; 16])).await;
+        let (_links, link, _told) = linked(DataPath::Auto, &there).await;
+        let (_others, to_here, _other_told) = linked(DataPath::Auto, &here).await;
+        if has_way_back {
+            *there.told.way_back.lock() = Some(to_here);
+            *here.told.way_back.lock() = Some(link.clone());
+        }
+        let (is_lent, returned) = lend(&link, &key_to_gpu(0), &on_gpu);
+        assert!(is_lent);
+        let (key, arrived) = there.value().await;
+        assert_eq!(key, key_to_gpu(0));
+        let Received::Live(copy) = arrived else { panic!("dead") };
+        assert!(copy.gpu().is_some(), "it travelled through host memory");
+        assert_ne!(copy.device_address().unwrap(), on_gpu.device_address().unwrap());
+        assert_eq!(copy.to_host_blocking().unwrap(), value);
+        // The loan ends without a refusal.
+        assert!(returned.await.is_err());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tensors_are_lent_only_to_the_gpu_that_has_them() {
+    let (shared, other) = (gpu(1 << 20), gpu(1 << 20));
+    let gpus = vec![other.clone(), shared.clone()];
+    let value = Tensor::vector(&[1f32, 2.0]);
+    let on_shared = value.to_device(&shared).unwrap();
+    let to = task_with_gpus(DataPath::Auto, Some([7; 16]), gpus.clone()).await;
+    let (_links, link, _told) = linked(DataPath::Auto, &to).await;
+    assert!(!lend(&link, &key_to_gpu(0), &on_shared).0, "it is on another GPU");
+    assert!(!lend(&link, &key_to_gpu(2), &on_shared).0, "there is no such GPU");
+    assert!(!lend(&link, &key("x"), &on_shared).0, "it is wanted in host memory");
+    assert!(!lend(&link, &key_to_gpu(1), &value).0, "it is in host memory");
+    assert!(lend(&link, &key_to_gpu(1), &on_shared).0);
+    let to = task_with_gpus(DataPath::Tcp, Some([7; 16]), gpus).await;
+    let (_links, link, _told) = linked(DataPath::Tcp, &to).await;
+    assert!(!lend(&link, &key_to_gpu(1), &on_shared).0, "the tasks use TCP");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tensor_that_is_not_taken_is_sent_another_way() {
+    let gpu = gpu(3 << 20);
+    let large = Tensor::vector(&vec![1u8; 2 << 20]).to_device(&gpu).unwrap();
+    let small = Tensor::vector(&[1f32]).to_device(&gpu).unwrap();
+    let to = task_with_gpus(DataPath::Auto, Some([7; 16]), vec![gpu.clone()]).await;
+    let (_links, link, _told) = linked(DataPath::Auto, &to).await;
+    // The GPU has no room for a copy.
+    let (is_lent, refused) = lend(&link, &key_to_gpu(0), &large);
+    assert!(is_lent);
+    assert_eq!(refused.await.unwrap(), Ok(()));
+    assert!(!lend(&link, &key_to_gpu(0), &small).0, "it is not tried again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

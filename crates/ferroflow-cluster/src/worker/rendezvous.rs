@@ -8,8 +8,8 @@ use super::transport::Remote;
 use super::view::View;
 use crate::key::{destination_of, incarnation_of, source_of};
 use ferroflow_core::{
-    CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Result, bail,
-    ensure, err,
+    CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Result, Tensor,
+    bail, ensure, err,
 };
 use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::LocalRendezvous;
@@ -157,6 +157,48 @@ impl StepRendezvous {
         self.links.lock().contains(&link)
     }
 
+    /// Sends a tensor in the memory of a GPU to another task: within that memory if the other task
+    /// uses the same GPU, else through host memory.
+    fn send_from_gpu(&self, to: Result<Remote<'_>>, key: &RendezvousKey, tensor: Tensor) {
+        if let (Some(view), Ok(to)) = (self.view.get(), to) {
+            let (me, again, kept) = (self.me.clone(), key.clone(), tensor.clone());
+            let refused = Box::new(move |ended: Result<()>| {
+                let Some(me) = me.upgrade() else { return };
+                match ended {
+                    Ok(()) => me.send_through_host(again, &kept),
+                    Err(e) => me.abort(e),
+                }
+            });
+            let over = |link| self.note_link(link);
+            if view.transport.lend(to, self.step_id, &key.0, &tensor, &over, refused) {
+                self.metrics.sent_value(to.task, tensor.byte_len());
+                return;
+            }
+        }
+        self.send_through_host(key.clone(), &tensor);
+    }
+
+    fn send_through_host(&self, key: RendezvousKey, tensor: &Tensor) {
+        let me = self.me.clone();
+        tensor.to_host(Box::new(move |copied| {
+            let Some(me) = me.upgrade() else { return };
+            let scope = InlineScope::unknown();
+            let sent = copied.and_then(|copy| me.send(&key, Received::Live(copy), &scope));
+            if let Err(e) = sent {
+                me.abort(e);
+            }
+        }));
+    }
+
+    /// Notes that values go over a link. Noted before the push: a link that is lost right after it
+    /// must find the step among its users.
+    fn note_link(&self, link: u64) {
+        let mut links = self.links.lock();
+        if !links.contains(&link) {
+            links.push(link);
+        }
+    }
+
     fn recv_remote(&self, view: &View, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
         if let Err(e) = view.remote(source_of(&key.0)) {
             return done(Err(e), &InlineScope::unknown());
@@ -221,14 +263,14 @@ impl Rendezvous for StepRendezvous {
         }
         self.aborted.check()?;
         let to = view.remote(destination);
-        // Noted before the push: a link that is lost right after it must find the step among its
-        // users.
-        let over = |link| {
-            let mut links = self.links.lock();
-            if !links.contains(&link) {
-                links.push(link);
+        let value = match value {
+            Received::Live(tensor) if tensor.gpu().is_some() => {
+                self.send_from_gpu(to, key, tensor);
+                return Ok(());
             }
+            value => value,
         };
+        let over = |link| self.note_link(link);
         let push = |to: Remote<'_>| {
             let started = Instant::now();
             let is_sent = view.transport.send(to, self.step_id, &key.0, &value, scope, &over);
@@ -267,7 +309,7 @@ mod tests {
     use super::super::transport::Transport;
     use super::*;
     use crate::rpc::BoxFuture;
-    use ferroflow_core::{Code, Tensor};
+    use ferroflow_core::Code;
 
     /// Takes every value over a link that is lost right after.
     struct Breaks(Arc<WorkerSteps>);

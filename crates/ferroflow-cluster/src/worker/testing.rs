@@ -22,6 +22,7 @@ pub(crate) fn unlinked() -> Arc<dyn Transport> {
         path: DataPath::Grpc,
         local_name: String::new(),
         ucx: None,
+        gpus: Vec::new(),
     };
     let channels = Arc::<Channels>::default();
     let links = Links::new(Arc::new(own), channels.clone(), Arc::new(SystemNetwork));

@@ -3,11 +3,11 @@
 
 use crate::channels::Channels;
 use crate::error::said_by;
-use crate::link::{LinkSource, Links};
+use crate::link::{LinkSource, Links, Refused};
 use crate::messages::RecvTensorRequest;
 use crate::rpc::{BoxFuture, CallOptions};
 use crate::wire::{Encode, decode_tensors};
-use ferroflow_core::{HashMap, InlineScope, Received, Result, ensure, err};
+use ferroflow_core::{HashMap, InlineScope, Received, Result, Tensor, ensure, err};
 use ferroflow_graph::wire::step::RecvTensorResponse;
 use ferroflow_identity::PeerIdentity;
 use futures_util::future::join_all;
@@ -45,6 +45,21 @@ pub(crate) trait Transport: Send + Sync + 'static {
         scope: &InlineScope,
         over: &dyn Fn(u64),
     ) -> bool;
+
+    /// Lends a tensor in the memory of a GPU to another task that uses the same GPU. Returns false
+    /// if it does not. Calls `over` like `send`, and `refused` if the other task does not take it.
+    fn lend(
+        &self,
+        to: Remote<'_>,
+        step_id: i64,
+        key: &str,
+        tensor: &Tensor,
+        over: &dyn Fn(u64),
+        refused: Refused,
+    ) -> bool {
+        let _ = (to, step_id, key, tensor, over, refused);
+        false
+    }
 
     /// Whether the task that has the device of this incarnation pushes its values to this task.
     fn pushes(&self, incarnation: u64) -> bool;
@@ -171,6 +186,20 @@ impl Transport for Native {
         let Some(link) = self.links.slot(to.address).link() else { return false };
         over(link.id);
         link.push(step_id, key, value, scope)
+    }
+
+    fn lend(
+        &self,
+        to: Remote<'_>,
+        step_id: i64,
+        key: &str,
+        tensor: &Tensor,
+        over: &dyn Fn(u64),
+        refused: Refused,
+    ) -> bool {
+        let Some(link) = self.links.slot(to.address).link() else { return false };
+        over(link.id);
+        link.lend(step_id, key, tensor, refused)
     }
 
     fn pushes(&self, incarnation: u64) -> bool {

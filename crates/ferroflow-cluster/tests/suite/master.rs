@@ -8,6 +8,7 @@ mod paths;
 mod placement;
 mod proxy;
 mod sessions;
+mod shared_gpu;
 mod shared_memory;
 mod steps;
 mod variable_order;

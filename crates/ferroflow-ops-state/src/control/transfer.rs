@@ -2,7 +2,7 @@
 
 use crate::list::foreign::adopt;
 use crate::prelude::*;
-use ferroflow_core::{Received, RendezvousKey};
+use ferroflow_core::{DeviceName, Received, RendezvousKey};
 
 /// The parts of a rendezvous key that a node gives; frame and iteration come from the step.
 struct Edge {
@@ -51,6 +51,37 @@ impl Kernel for Send {
     }
 }
 
+/// Receives a value into the memory of a GPU.
+struct RecvOnGpu(Edge);
+
+/// Values of at most this size are copied to the GPU on the thread that receives them.
+const SMALL: usize = 64 << 10;
+
+impl AsyncKernel for RecvOnGpu {
+    fn start(&self, ctx: AsyncCtx, done: Done, _: &InlineScope) {
+        let key = self.0.key(ctx.frame_iter);
+        let Some(gpu) = ctx.node.device.gpu.clone() else {
+            return done.fail(err!(Internal, "{} is not a GPU", ctx.node.device.text));
+        };
+        let threads = ctx.step.threads.clone();
+        let finish = move |received: Result<Received>, scope: &InlineScope| match received {
+            Ok(Received::Live(t)) if t.gpu().is_none() => {
+                let is_small = t.byte_len() <= SMALL;
+                let copy = move || done.finish_tensors(t.to_device(&gpu).map(|t| vec![t]));
+                if is_small { copy() } else { threads.spawn(Box::new(copy)) }
+            }
+            received => {
+                let value = received.map(|r| match r {
+                    Received::Live(t) => Value::Tensor(t),
+                    Received::Dead => Value::Dead,
+                });
+                done.finish_in(scope, value.map(|value| [value].into_iter().collect()));
+            }
+        };
+        ctx.step.rendezvous.recv(&key, &ctx.step.cancel, Box::new(finish));
+    }
+}
+
 struct Recv(Edge);
 
 impl AsyncKernel for Recv {
@@ -76,6 +107,31 @@ const EDGE_ATTRS: [&str; 5] = [
     "client_terminated: bool = false",
 ];
 
+/// Types that stay in the memory of a GPU between tasks. Shapes and axes are `int32`.
+const ON_GPU: &[DType] = &[
+    DType::Half,
+    DType::BFloat16,
+    DType::Float,
+    DType::Double,
+    DType::Int8,
+    DType::Int16,
+    DType::Int64,
+    DType::UInt8,
+    DType::UInt16,
+    DType::UInt32,
+    DType::UInt64,
+];
+
+/// Whether a value goes from a GPU of one task to a GPU of another.
+fn is_between_gpus(attrs: &Attrs) -> bool {
+    let device = |attr| DeviceName::parse(attrs.string(attr).ok()?.as_ref()).ok();
+    let (Some(from), Some(to)) = (device("send_device"), device("recv_device")) else {
+        return false;
+    };
+    let is_gpu = |d: &DeviceName| d.kind.as_deref() == Some("GPU");
+    is_gpu(&from) && is_gpu(&to) && (from.job, from.task) != (to.job, to.task)
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     for op in ["_Send", "_HostSend"] {
         c.op(op)
@@ -86,6 +142,8 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .role(OpRole::Send)
             .shape(shape::unknown)
+            .gpu(&[("T", ON_GPU)], |init| Ok(KernelBox::new(Send(Edge::new(init)?))))
+            .gpu_if(is_between_gpus)
             .cpu(|init| Ok(KernelBox::new(Send(Edge::new(init)?))));
     }
     for op in ["_Recv", "_HostRecv"] {
@@ -98,6 +156,10 @@ pub(crate) fn register(c: &mut Catalog) {
             .role(OpRole::Recv)
             .shape(shape::unknown)
             .waits()
+            .gpu(&[("tensor_type", ON_GPU)], |init| {
+                Ok(KernelBox::new_async(RecvOnGpu(Edge::new(init)?)))
+            })
+            .gpu_if(is_between_gpus)
             .cpu(|init| Ok(KernelBox::new_async(Recv(Edge::new(init)?))));
     }
 }

@@ -3,7 +3,7 @@
 use ferroflow_cluster::{
     ClusterSpec, ConnectOptions, DataPath, RemoteSession, Server, ServerOptions,
 };
-use ferroflow_core::{Result, Tensor};
+use ferroflow_core::{Gpu, Result, Tensor};
 use ferroflow_graph::{Catalog, GraphDef};
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -30,6 +30,7 @@ pub struct Cluster {
     servers: HashMap<&'static str, Runtime>,
     session_timeout: Duration,
     paths: HashMap<&'static str, DataPath>,
+    gpus: HashMap<&'static str, Arc<dyn Gpu>>,
 }
 
 impl Cluster {
@@ -43,8 +44,17 @@ impl Cluster {
 
     /// One ps and two workers, each with its own data path.
     pub fn over(paths: &[DataPath; 3]) -> Cluster {
+        Cluster::with_gpus(paths, [])
+    }
+
+    /// The same with GPUs on some tasks.
+    pub fn with_gpus<const N: usize>(
+        paths: &[DataPath; 3],
+        gpus: [(&'static str, Arc<dyn Gpu>); N],
+    ) -> Cluster {
         let tasks = [PS, WORKER0, WORKER1];
         let mut cluster = Cluster::of(&tasks, &tasks, FOREVER);
+        cluster.gpus = gpus.into();
         cluster.paths = tasks.into_iter().zip(paths.iter().copied()).collect();
         let listeners = tasks.map(|task| (task, TcpListener::bind("127.0.0.1:0").unwrap()));
         for (task, listener) in &listeners {
@@ -60,8 +70,8 @@ impl Cluster {
             tasks.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let address = |l: &TcpListener| l.local_addr().unwrap().to_string();
         let addresses = tasks.iter().copied().zip(listeners.iter().map(address)).collect();
-        let (servers, paths) = (HashMap::new(), HashMap::new());
-        let mut cluster = Cluster { addresses, servers, session_timeout, paths };
+        let (servers, paths, gpus) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut cluster = Cluster { addresses, servers, session_timeout, paths, gpus };
         for (task, listener) in tasks.iter().copied().zip(listeners) {
             if !absent.contains(&task) {
                 cluster.serve(task, listener);
@@ -88,6 +98,7 @@ impl Cluster {
         let options = ServerOptions {
             session_timeout: self.session_timeout,
             data_path: self.paths.get(task).copied().unwrap_or_default(),
+            gpus: self.gpus.get(task).cloned().into_iter().collect(),
             ..ServerOptions::new(self.spec(), job, index)
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()

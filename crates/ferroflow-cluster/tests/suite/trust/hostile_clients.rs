@@ -119,7 +119,7 @@ async fn a_client_is_no_task_because_it_describes_a_cluster_with_itself() {
 
 /// The greeting of a link, with the name and the incarnations that its sender claims.
 fn hello(token: &[u8], task: &str, incarnations: &[u64]) -> Vec<u8> {
-    let mut body = 5u32.to_le_bytes().to_vec();
+    let mut body = 6u32.to_le_bytes().to_vec();
     body.push(0);
     body.extend_from_slice(token);
     body.extend_from_slice(&(task.len() as u16).to_le_bytes());

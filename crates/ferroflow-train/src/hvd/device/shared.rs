@@ -93,7 +93,7 @@ fn reduced(
         true => tensor.device_address(),
         false => {
             let bytes: Vec<u8> = part[head..].iter().map(|&byte| byte as u8).collect();
-            gpu.import(&bytes)
+            gpu.import(&bytes, tensor.byte_len())
         }
     };
     let addresses = parts.iter().enumerate().map(import).collect::<Result<Vec<u64>>>()?;
