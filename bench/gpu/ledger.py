@@ -41,7 +41,7 @@ def main():
     for log in sorted(os.listdir(options.results)):
         name = log.removesuffix(".log")
         path = os.path.join(options.results, log)
-        if name.startswith(("train-", "ranks-", *PEERS)):
+        if name.startswith(("train-", "ranks-", "tasks", *PEERS)):
             how = PEERS.get(name)
             by = dict(head, command="python3 bench/gpu/" + how) if how else ran
             for found in lines(path):

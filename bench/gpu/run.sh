@@ -23,9 +23,9 @@ export LD_LIBRARY_PATH XDG_CACHE_HOME
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$OUT/machine.txt"
 
 is_wanted() {
-  [ ${#wanted[@]} -eq 0 ] && return
+  [ ${#wanted[@]} -eq 0 ] && return 0
   for prefix in "${wanted[@]}"; do
-    case $1 in "$prefix"*) return ;; esac
+    case $1 in "$prefix"*) return 0 ;; esac
   done
   return 1
 }
@@ -58,6 +58,7 @@ export -f ranks
 step ranks-1 timeout 60 ./ferroflow-oracle gpu-ranks --megabytes 100
 step ranks-1-train timeout 60 ./ferroflow-oracle gpu-ranks --train
 step ranks-2 timeout 90 bash -c 'ranks 2'
+step tasks timeout 90 ./ferroflow-oracle gpu-tasks --megabytes 100
 if python3 -c 'import torch' 2>/dev/null; then
   step torch-models timeout 90 python3 torch_models.py --modes eager --seconds 2
 fi
