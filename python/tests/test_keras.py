@@ -58,6 +58,59 @@ def trains():
     hvd.shutdown()
 
 
+def computes():
+    """Keras 2: gradients are reduced once, whether the optimizer computes them or only applies
+    them."""
+    import keras
+    import tensorflow as tf
+
+    import ferroflow.keras as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    total = n * (n + 1) / 2
+    for make in (keras.optimizers.SGD, keras.optimizers.legacy.SGD):
+        w = tf.Variable([0.0])
+        optimizer = hvd.DistributedOptimizer(make(1.0), op=hvd.Sum)
+        copy = optimizer.from_config(optimizer.get_config())
+
+        def loss():
+            return tf.reduce_sum(w) * (r + 1)
+
+        def own():
+            with tf.GradientTape() as tape:
+                value = loss()
+            return [(tape.gradient(value, w), w)]
+
+        def steps(apply, size):
+            before = float(w[0])
+            apply()
+            assert before - float(w[0]) == size, (make, before, w, size)
+        [(gradient, _)] = optimizer._compute_gradients(loss, [w])
+        assert gradient == total, gradient
+        steps(lambda: optimizer.apply_gradients([(gradient, w)]), total)
+        steps(lambda: optimizer.minimize(loss, [w]), total)
+        steps(lambda: optimizer.apply_gradients(own()), total)
+        steps(lambda: optimizer.apply_gradients(
+            own(), experimental_aggregate_gradients=False), r + 1)
+        steps(lambda: copy.apply_gradients(own()), total)
+    # One rank has an infinite gradient: all ranks leave out the step.
+    w = tf.Variable([1.0])
+    optimizer = keras.mixed_precision.LossScaleOptimizer(
+        hvd.DistributedOptimizer(keras.optimizers.SGD(1.0)))
+    for factor in (float("inf") if r == n - 1 else 1.0, 1.0):
+        before = float(w[0])
+        optimizer.minimize(lambda: tf.reduce_sum(w) * factor, [w])
+    assert before == 1.0 and w[0] == 0.0, (before, w)
+    # Each pass is an iteration. The last pass applies the sum.
+    w = tf.Variable([0.0])
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), backward_passes_per_step=2)
+    for i in range(4):
+        optimizer.minimize(lambda: tf.reduce_sum(w) * (r + 1), [w])
+        assert int(optimizer.iterations) == i + 1
+        assert w[0] == -(n + 1) * ((i + 1) // 2), w
+    hvd.shutdown()
+
+
 @ranks.requires("keras")
 class Keras(unittest.TestCase):
     def test_fit_equals_one_process_with_the_whole_batches(self):
@@ -75,6 +128,13 @@ class Keras(unittest.TestCase):
         if not ran:
             self.skipTest("no framework of Keras is installed; `cargo xtask python --all` runs "
                           "this")
+
+
+    def test_gradients_are_reduced_once(self):
+        from importlib.metadata import version
+        if importlib.util.find_spec("tensorflow") is None or not version("keras").startswith("2"):
+            self.skipTest("needs Keras 2")
+        ranks.run(self, 2, __file__, "computes")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,8 @@ class _Passes:
         self.count, self.average = count, average
         self.sums, self.done = None, None
 
-    def run(self, gradients, variables, options, local, apply):
+    def run(self, optimizer, gradients, variables, apply):
+        """Adds gradients. Applies their sums over all ranks in the last pass."""
         import tensorflow as tf
         if self.sums is None:
             with tf.init_scope():
@@ -117,20 +118,50 @@ class _Passes:
             factor = self.count if self.average else 1
             totals = [None if g is None else s / tf.cast(factor, s.dtype)
                       for s, g in zip(self.sums, gradients)]
-            apply(_reduced(totals, variables, options, local))
+            apply(optimizer._hvd_reduced(totals, variables))
             for total in self.sums:
                 total.assign(tf.zeros_like(total))
             return tf.constant(True)
 
-        return tf.cond(tf.equal(self.done % self.count, 0), last, lambda: tf.constant(False))
+        def other():
+            # As in Horovod, each pass is an iteration.
+            optimizer.iterations.assign_add(1)
+            return tf.constant(False)
+
+        return tf.cond(tf.equal(self.done % self.count, 0), last, other)
+
+
+class _State:
+    """What a distributed optimizer knows besides Keras's own state."""
+
+    def __init__(self, passes):
+        self.passes = _Passes(*passes) if passes[0] > 1 else None
+        self.local = set()
+        # Whether the gradients that are applied next are reduced already.
+        self.is_reduced = False
 
 
 class _Distributed:
-    """What wrapped optimizers of all versions have."""
+    """What wrapped optimizers of all versions have. `wrap` sets the two options of the class, so
+    that `from_config` makes a distributed optimizer, too."""
+
+    _hvd_options, _hvd_number_of_passes = None, (1, False)
+
+    @property
+    def _hvd_state(self):
+        state = self.__dict__.get("_hvd_own_state")
+        if state is None:
+            state = _State(self._hvd_number_of_passes)
+            # Not tracked by Keras: it is no part of the optimizer's state.
+            object.__setattr__(self, "_hvd_own_state", state)
+        return state
+
+    def _hvd_reduced(self, gradients, variables):
+        return _reduced(gradients, variables, self._hvd_options, self._hvd_state.local)
 
     def register_local_var(self, var):
         """The gradient of this variable stays local."""
-        self._hvd_local.add(id(var))
+        self._hvd_state.local.add(id(var))
 
 
 class _Keras3(_Distributed):
@@ -144,27 +175,75 @@ class _Keras3(_Distributed):
             if not self.built:
                 self.build(variables)
         grads = list(grads)
-        if self._hvd_passes is None:
-            reduced = _reduced(grads, variables, self._hvd_options, self._hvd_local)
-            return super().apply(reduced, trainable_variables)
-        return self._hvd_passes.run(
-            grads, variables, self._hvd_options, self._hvd_local,
+        if self._hvd_state.passes is None:
+            return super().apply(self._hvd_reduced(grads, variables), trainable_variables)
+        return self._hvd_state.passes.run(
+            self, grads, variables,
             lambda reduced: super(_Keras3, self).apply(reduced, trainable_variables))
 
 
 class _Keras2(_Distributed):
-    """Mixed into an optimizer of Keras 2, new or legacy."""
+    """Mixed into an optimizer of Keras 2, new or legacy.
+
+    Gradients are reduced where the program computes them with the optimizer, as in Horovod, and
+    else when it applies them. So a LossScaleOptimizer around this one finds the same infinities on
+    all ranks. Gradients of several passes are reduced when they are applied.
+    """
+
+    def _hvd_pairs(self, pairs):
+        """Pairs of reduced gradients and variables."""
+        pairs = list(pairs)
+        variables = [v for _, v in pairs]
+        return list(zip(self._hvd_reduced([g for g, _ in pairs], variables), variables))
+
+    def _hvd_computed(self, pairs):
+        """Pairs whose gradients have just been computed."""
+        if self._hvd_state.passes is not None:
+            return pairs
+        self._hvd_state.is_reduced = True
+        return self._hvd_pairs(pairs)
+
+    def compute_gradients(self, loss, var_list, tape=None):
+        if not hasattr(super(), "compute_gradients"):
+            return self._compute_gradients(loss, var_list, tape=tape)
+        return self._hvd_computed(super().compute_gradients(loss, var_list, tape))
+
+    def _compute_gradients(self, loss, var_list, grad_loss=None, tape=None):
+        if not hasattr(super(), "_compute_gradients"):
+            return self.compute_gradients(loss, var_list, tape)
+        return self._hvd_computed(super()._compute_gradients(loss, var_list, grad_loss, tape))
+
+    def get_gradients(self, loss, params):
+        pairs = zip(super().get_gradients(loss, params), params)
+        return [g for g, _ in self._hvd_computed(pairs)]
+
+    def _hvd_aggregated(self, pairs):
+        state = self._hvd_state
+        if state.passes is None and not state.is_reduced:
+            pairs = self._hvd_pairs(pairs)
+        state.is_reduced = False
+        return pairs
+
+    def aggregate_gradients(self, grads_and_vars):
+        return super().aggregate_gradients(self._hvd_aggregated(grads_and_vars))
+
+    def _aggregate_gradients(self, grads_and_vars):
+        return super()._aggregate_gradients(self._hvd_aggregated(grads_and_vars))
 
     def apply_gradients(self, grads_and_vars, *args, **kwargs):
-        pairs = list(grads_and_vars)
-        gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
+        pairs, state = list(grads_and_vars), self._hvd_state
+        variables = [v for _, v in pairs]
         if hasattr(self, "build") and not getattr(self, "_built", True):
             self.build(variables)
-        if self._hvd_passes is None:
-            reduced = _reduced(gradients, variables, self._hvd_options, self._hvd_local)
-            return super().apply_gradients(list(zip(reduced, variables)), *args, **kwargs)
-        return self._hvd_passes.run(
-            gradients, variables, self._hvd_options, self._hvd_local,
+        if state.passes is None:
+            try:
+                # It calls aggregate_gradients, unless the program says that it has done so.
+                return super().apply_gradients(pairs, *args, **kwargs)
+            finally:
+                state.is_reduced = False
+        kwargs["experimental_aggregate_gradients"] = False
+        return state.passes.run(
+            self, [g for g, _ in pairs], variables,
             lambda reduced: super(_Keras2, self).apply_gradients(
                 list(zip(reduced, variables)), *args, **kwargs))
 
@@ -179,18 +258,13 @@ def wrap(optimizer, options, backward_passes_per_step=1, average_aggregated_grad
         optimizer = keras.optimizers.get(optimizer)
     if not hasattr(optimizer, "apply_gradients"):
         raise ValueError(f"{type(optimizer).__name__} is not a Keras optimizer")
-    passes = None
-    if backward_passes_per_step > 1:
-        if backend() != "tensorflow":
-            raise NotImplementedError(
-                "backward_passes_per_step works on TensorFlow; on torch and JAX use the argument "
-                "gradient_accumulation_steps of the Keras optimizer")
-        passes = _Passes(backward_passes_per_step, average_aggregated_gradients)
+    if backward_passes_per_step > 1 and backend() != "tensorflow":
+        raise NotImplementedError(
+            "backward_passes_per_step works on TensorFlow; on torch and JAX use the argument "
+            "gradient_accumulation_steps of the Keras optimizer")
     optimizer.__class__ = type(optimizer.__class__.__name__, (base, optimizer.__class__), {
         "__module__": optimizer.__class__.__module__,
+        "_hvd_options": options,
+        "_hvd_number_of_passes": (backward_passes_per_step, average_aggregated_gradients),
     })
-    # Not tracked by Keras: these are not parts of the optimizer's state.
-    object.__setattr__(optimizer, "_hvd_options", options)
-    object.__setattr__(optimizer, "_hvd_passes", passes)
-    object.__setattr__(optimizer, "_hvd_local", set())
     return optimizer
