@@ -13,11 +13,12 @@ use crate::service::TaskService;
 use crate::spec::{ClusterSpec, task_name};
 use crate::tf_config::TfConfig;
 use crate::worker::Worker;
-use ferroflow_core::{Gpu, Limits, Result, err, limits};
+use ferroflow_core::{Error, Gpu, Limits, Result, err, limits};
 use ferroflow_graph::Catalog;
 use ferroflow_identity::Trust;
 use ferroflow_metrics::{GpuSample, ServerSample, TaskMetrics};
 use ferroflow_runtime::{Placement, Task};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -122,6 +123,21 @@ pub struct Server {
     metrics: Arc<TaskMetrics>,
 }
 
+/// Why a task cannot listen on its address.
+fn cannot_listen(bind: SocketAddr, error: &std::io::Error) -> Error {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => {
+            "; another process listens there: stop it, or give the task another port in the cluster"
+        }
+        ErrorKind::AddrNotAvailable => {
+            "; this host does not have that address: run the task on the host that the cluster \
+             names, or give --bind"
+        }
+        _ => "",
+    };
+    err!(Unavailable, "cannot listen on {bind}: {error}{advice}")
+}
+
 impl Server {
     /// Binds the task's address. From then on connections queue until [`Server::serve`] accepts
     /// them.
@@ -135,9 +151,7 @@ impl Server {
                  this address can run code and read files here"
             );
         }
-        let listener = TcpListener::bind(bind)
-            .await
-            .map_err(|e| err!(Unavailable, "cannot listen on {bind}: {e}"))?;
+        let listener = TcpListener::bind(bind).await.map_err(|e| cannot_listen(bind, &e))?;
         let health = match options.health {
             Some(address) => Some(crate::health::bind(address).await?),
             None => None,

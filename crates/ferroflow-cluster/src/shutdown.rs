@@ -5,11 +5,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// The exit code of a process that did not end in time by itself.
 const EXIT_CODE: i32 = 1;
+
+/// Signals within this time are one: `timeout` and others send one to the process and one to its
+/// process group.
+const SAME_SIGNAL: Duration = Duration::from_millis(300);
 
 /// The first SIGTERM or SIGINT, also if it comes before a task waits for it.
 #[derive(Debug)]
@@ -46,9 +50,15 @@ pub fn exit_within(limit: Duration) -> Result<FirstSignal> {
         if told.recv().is_err() {
             return;
         }
-        let why = match told.recv_timeout(limit) {
-            Ok(()) => "a second signal came".to_string(),
-            Err(_) => format!("the server has not stopped within {} s", limit.as_secs_f32()),
+        let first = Instant::now();
+        let why = loop {
+            match told.recv_timeout(limit.saturating_sub(first.elapsed())) {
+                Ok(()) if first.elapsed() < SAME_SIGNAL => {}
+                Ok(()) => break "a second signal came".to_string(),
+                Err(_) => {
+                    break format!("the server has not stopped within {} s", limit.as_secs_f32());
+                }
+            }
         };
         eprintln!("{why}: exiting; steps that still ran are lost");
         low_level::exit(EXIT_CODE);

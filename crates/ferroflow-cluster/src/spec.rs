@@ -22,7 +22,7 @@ impl ClusterSpec {
         let text = text.trim();
         if let Some(path) = text.strip_prefix('@') {
             let content = std::fs::read_to_string(path)
-                .map_err(|e| err!(NotFound, "cannot read cluster spec {path}: {e}"))?;
+                .map_err(|e| err!(NotFound, "cannot read the file of cluster spec @{path}: {e}"))?;
             ensure!(
                 !content.trim_start().starts_with('@'),
                 InvalidArgument,
@@ -122,7 +122,9 @@ impl ClusterSpec {
             err!(InvalidArgument, "no job {job:?} in the cluster; it has {}", known.join(", "))
         })?;
         tasks.get(&task).map(String::as_str).ok_or_else(|| {
-            err!(InvalidArgument, "no task {task} in job {job:?}, which has {:?}", tasks.keys())
+            let known: Vec<String> = tasks.keys().map(u32::to_string).collect();
+            let known = known.join(", ");
+            err!(InvalidArgument, "no task {task} in job {job:?}; its tasks are numbered {known}")
         })
     }
 

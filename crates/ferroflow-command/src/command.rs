@@ -32,6 +32,7 @@ mod units;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -103,9 +104,34 @@ fn parsed(words: Vec<OsString>) -> Cli {
     let is_at = |names: &&&[&str]| names.iter().zip(words.iter().skip(1)).all(|(a, b)| *a == b);
     let called = launchers.iter().filter(|names| words.len() > names.len()).find(is_at);
     match called.copied() {
-        Some(names) => Cli::parse_from(without_horovod(words, names)),
-        None => Cli::parse_from(words),
+        Some(names) => Cli::try_parse_from(without_horovod(words, names)),
+        None => Cli::try_parse_from(words),
     }
+    .unwrap_or_else(|e| refuse(&e))
+}
+
+/// Ends the process with help, or with what is wrong with the command line.
+fn refuse(error: &clap::Error) -> ! {
+    if error.kind() != clap::error::ErrorKind::ValueValidation {
+        error.exit();
+    }
+    let text = error.render();
+    let is_terminal = std::io::stderr().is_terminal();
+    let text = if is_terminal { text.ansi().to_string() } else { text.to_string() };
+    eprint!("{}", with_plain_numbers(text));
+    std::process::exit(error.exit_code())
+}
+
+/// Says what a number must be. The standard library's errors say what its parser did.
+fn with_plain_numbers(text: String) -> String {
+    let plain = [
+        ("invalid digit found in string", "expected a whole number"),
+        ("cannot parse integer from empty string", "expected a whole number"),
+        ("invalid float literal", "expected a number"),
+        ("cannot parse float from empty string", "expected a number"),
+        ("number too large to fit in target type", "the number is too large"),
+    ];
+    plain.iter().fold(text, |text, (from, to)| text.replace(from, to))
 }
 
 /// Replaces the flags of horovodrun and mpirun, and names the flags without an effect here.
@@ -171,5 +197,21 @@ fn call(verb: Verb) -> ferroflow::Result<()> {
         Verb::Bench(args) => bench::run(args),
         Verb::Ports(args) => run::ports::run(args),
         Verb::Guard(args) => launch::guard::run(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_number_is_refused_in_plain_words() {
+        for (flag, text) in [("--steps", "a whole number"), ("--learning-rate", "a number")] {
+            let error = Cli::try_parse_from(["ferroflow", "train", flag, "x"]).err();
+            let text_of = |error: clap::Error| with_plain_numbers(error.render().to_string());
+            let said = error.map(text_of).unwrap_or_default();
+            assert!(said.contains(&format!("'x' for '{flag}")), "{said}");
+            assert!(said.contains(&format!(": expected {text}\n")), "{said}");
+        }
     }
 }

@@ -27,8 +27,8 @@ use std::sync::Arc;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ferroflow dashboard 127.0.0.1:9100 127.0.0.1:9101")]
 pub struct Args {
-    /// HTTP addresses of the tasks
-    #[arg(value_name = "HOST:PORT", required = true)]
+    /// HTTP addresses of the tasks; a PORT alone is one of this host
+    #[arg(value_name = "HOST:PORT", required = true, value_parser = parse_address)]
     tasks: Vec<String>,
     /// Address of the page; anything but loopback needs credentials
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8265")]
@@ -38,6 +38,21 @@ pub struct Args {
     checkpoints: Option<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,
+}
+
+/// The HTTP address of a task, from what a user writes: `hosta:9100`, `9100`, or the URL of it.
+pub fn parse_address(text: &str) -> Result<String, String> {
+    let bare = text.strip_prefix("http://").or(text.strip_prefix("https://")).unwrap_or(text);
+    let bare = bare.trim_end_matches('/');
+    if bare.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Ok(format!("127.0.0.1:{bare}"));
+    }
+    let (host, port) = bare.rsplit_once(':').unwrap_or((bare, ""));
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    match !host.is_empty() && !host.contains('/') && is_port {
+        true => Ok(bare.to_string()),
+        false => Err("expected HOST:PORT, the --http address of a task".into()),
+    }
 }
 
 pub fn run(args: Args) -> Result<()> {
@@ -175,4 +190,19 @@ fn private_folder() -> std::io::Result<PathBuf> {
     let folder = std::env::temp_dir().join(name);
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_tasks_are_what_users_write() {
+        assert_eq!(parse_address("9100"), Ok("127.0.0.1:9100".into()));
+        assert_eq!(parse_address("hosta:9100"), Ok("hosta:9100".into()));
+        assert_eq!(parse_address("http://[::1]:9100/"), Ok("[::1]:9100".into()));
+        for wrong in ["localhost", "hosta:", ":9100", "hosta:0", "hosta:123456", "h/x:80", ""] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -9,12 +9,13 @@ mod stop;
 pub use guard::Guard;
 pub use output::tell;
 pub use remote::RemoteShell;
-pub use stop::{StopReason, watch_signals};
+pub use stop::{SAME_SIGNAL, StopReason, watch_signals};
 
 use ferroflow::{Code, Error, Result};
 use output::{Echo, Printed, Stream, forward};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::io::Write;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -117,6 +118,24 @@ impl Running {
     }
 }
 
+/// Why a program does not start.
+pub fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    match error.kind() {
+        ErrorKind::NotFound if is_path => format!(
+            "there is no program {program:?}, or the interpreter in its first line is missing"
+        ),
+        ErrorKind::NotFound => format!(
+            "there is no program {program:?} in PATH; write ./NAME for one in the current folder"
+        ),
+        ErrorKind::PermissionDenied => format!(
+            "{program:?} is not a program that may run: is it executable, or should an \
+             interpreter such as python run it?"
+        ),
+        _ => format!("cannot start {program:?}: {error}"),
+    }
+}
+
 /// Starts a process and forwards its output.
 pub fn start(
     process: Process,
@@ -146,13 +165,13 @@ pub fn start(
     let mut child = command.spawn().map_err(|e| {
         let program = command.get_program();
         let text = match &process.host {
-            None => format!("{}: cannot start {program:?}: {e}", process.name),
+            None => format!("{}: {}", process.name, cannot_start(program, &e)),
             Some(host) => {
                 let name = &process.name;
                 format!("{name} on {host}: cannot start {program:?}, the remote shell (--rsh): {e}")
             }
         };
-        let is_absent = e.kind() == std::io::ErrorKind::NotFound;
+        let is_absent = e.kind() == ErrorKind::NotFound;
         Error::new(if is_absent { Code::NotFound } else { Code::Unavailable }, text)
     })?;
     guard.watch(child.id());
@@ -303,12 +322,15 @@ fn lost_output(event: JobEvent) -> Option<StopReason> {
 /// Returns the reason if output was lost.
 fn end(running: &mut [Running], inbox: &Receiver<JobEvent>) -> Option<StopReason> {
     let mut lost = None;
-    let mut until = Instant::now() + GRACE;
+    let begun = Instant::now();
+    let mut until = begun + GRACE;
     reap(running);
     running.iter().for_each(ask_to_end);
     while running.iter().any(|r| r.status.is_none()) && Instant::now() < until {
         match inbox.recv_timeout(Duration::from_millis(20)) {
-            Ok(JobEvent::Stop(stop)) if stop.is_urgent() => until = Instant::now(),
+            Ok(JobEvent::Stop(stop)) if stop.is_urgent() && begun.elapsed() >= SAME_SIGNAL => {
+                until = Instant::now();
+            }
             Ok(event) => lost = lost.or_else(|| lost_output(event)),
             Err(_) => {}
         }

@@ -111,6 +111,9 @@ pub fn run(args: Args) -> Result<()> {
         model.measured = ferroflow::RunMetadata::from_bytes(bytes).measured()?;
     }
     let graph = read_graph(Path::new(&args.graph))?;
+    if graph.nodes.is_empty() {
+        return Err(wrong(format!("{} has no nodes: is it a GraphDef?", args.graph)));
+    }
     let request = PlacementRequest {
         cluster,
         master,

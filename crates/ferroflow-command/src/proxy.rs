@@ -2,6 +2,7 @@
 
 use crate::credentials::CredentialArgs;
 use crate::logging::{LogFormat, log_to_stderr};
+use crate::say::show;
 use ferroflow::cluster::{TlsProxy, Trust, network_threads, stop_signal};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
@@ -43,7 +44,7 @@ pub fn run(args: Args) -> Result<()> {
     let trust = Trust { any_local_user, is_insecure: insecure, ..Trust::default() };
     network_threads()?.block_on(async {
         let proxy = TlsProxy::bind(listen, &to, credentials, trust).await?;
-        println!("ready grpc://{}", proxy.address());
+        show!("ready grpc://{}", proxy.address());
         proxy.serve(stop_signal()).await;
         Ok(())
     })

@@ -20,3 +20,15 @@ pub fn line(text: Arguments<'_>) {
     eprintln!("ferroflow: cannot write to the standard output: {e}");
     std::process::exit(1);
 }
+
+/// Prints a line where that is possible. A closed output must not end a server or a training.
+macro_rules! show {
+    ($($text:tt)*) => { $crate::say::try_line(format_args!($($text)*)) };
+}
+pub(crate) use show;
+
+pub fn try_line(text: Arguments<'_>) {
+    let mut out = stdout().lock();
+    // Ignore the error, as said above.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}

@@ -4,6 +4,7 @@ use crate::credentials::TrustArgs;
 use crate::gpus::GpuFlags;
 use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
+use crate::say::show;
 use ferroflow::cluster::{exit_within, network_threads};
 use ferroflow::{Code, Error, Result, set_compute_threads};
 use ferroflow_metrics::TaskMetrics;
@@ -108,7 +109,7 @@ pub fn run(args: Args) -> Result<()> {
     let served = network.block_on(async {
         let server = ModelServer::bind(options).await?;
         let rest = server.rest_address().map(|at| format!(" http{scheme}://{at}"));
-        println!("ready grpc{scheme}://{}{}", server.grpc_address(), rest.unwrap_or_default());
+        show!("ready grpc{scheme}://{}{}", server.grpc_address(), rest.unwrap_or_default());
         let models = server.models().clone();
         let follow = async move {
             match config.filter(|_| !every.is_zero()) {

@@ -7,6 +7,7 @@ use crate::http_flags::HttpFlags;
 use crate::limit_flags::LimitFlags;
 use crate::logging::{LogFormat, log_to_stderr};
 use crate::place::Policy;
+use crate::say::show;
 use ferroflow::cluster::{
     ClusterSpec, DataPath, Server, ServerOptions, TfConfig, exit_within, network_threads,
     workers_done_with,
@@ -133,7 +134,7 @@ pub fn run(args: Args) -> Result<()> {
             Some(http) => Some(observe(http, metrics, has_page).await?),
             None => None,
         };
-        println!("ready {}", server.target());
+        show!("ready {}", server.target());
         let (left_sender, left_receiver) = tokio::sync::oneshot::channel();
         let shutdown = async move {
             let left = async {
@@ -189,7 +190,7 @@ async fn observe(
     let server = HttpServer::bind(options).await?;
     // A launcher that reads the address from a file does not need the line.
     if note_address(server.address()).is_none() || has_page {
-        println!("http {}", server.url());
+        show!("http {}", server.url());
     }
     let task = TaskPages { metrics, is_open };
     let mut serving = tokio::task::JoinSet::new();

@@ -1,7 +1,7 @@
 //! `ferroflow top`: a running job in the terminal.
 
 use crate::credentials::TrustArgs;
-use crate::dashboard::{Board, Sources, clock};
+use crate::dashboard::{Board, Sources, clock, parse_address};
 use crate::say::say;
 use ferroflow::cluster::stop_signal;
 use ferroflow::{Code, Error, Result};
@@ -18,8 +18,8 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ferroflow top 127.0.0.1:9100 127.0.0.1:9101")]
 pub struct Args {
-    /// HTTP addresses of the tasks
-    #[arg(value_name = "HOST:PORT", required = true)]
+    /// HTTP addresses of the tasks; a PORT alone is one of this host
+    #[arg(value_name = "HOST:PORT", required = true, value_parser = parse_address)]
     tasks: Vec<String>,
     /// Tables to show before it ends [default: until Ctrl-C; 1 if the output is no terminal]
     #[arg(long, value_name = "N")]
@@ -73,8 +73,24 @@ pub fn run(args: Args) -> Result<()> {
         if is_screen {
             say!("\x1b[?25h\x1b[?1049l");
         }
-        Ok(())
+        match board.to_json() {
+            state if is_without_answer(&state) => {
+                let text = "no task has answered; give the --http addresses of running tasks";
+                Err(Error::new(Code::Unavailable, text))
+            }
+            _ => Ok(()),
+        }
     })
+}
+
+/// Whether tasks were asked and none has ever answered.
+fn is_without_answer(state: &Value) -> bool {
+    let is_empty = |key: &str| match &state[key] {
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => true,
+    };
+    is_empty("tasks") && !is_empty("silent")
 }
 
 /// The state as text.
@@ -82,8 +98,13 @@ fn table(state: &Value) -> String {
     let mut out = String::new();
     let tasks = state["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lost = tasks.iter().filter(|t| !t["lost"].is_null()).count();
-    let rate: f64 = tasks.iter().filter_map(|t| t["rates"]["steps"].as_f64()).sum();
+    // The sum of nothing is -0.0.
+    let rates = tasks.iter().filter_map(|t| t["rates"]["steps"].as_f64());
+    let rate = rates.fold(0.0, |sum, rate| sum + rate);
     let _ = writeln!(out, "{} tasks, {lost} lost, {rate:.1} steps/s", tasks.len());
+    for (address, why) in state["silent"].as_object().into_iter().flatten() {
+        let _ = writeln!(out, "{}: {}", plain(address), plain(why.as_str().unwrap_or("?")));
+    }
     let _ = writeln!(
         out,
         "{:<16} {:>9} {:>9}  {:>5} {:>7} {:>5} {:>5} {:>10} {:>9} {:>6}",
@@ -176,5 +197,15 @@ mod tests {
         let want = "straggler: worker 1 in input since 01:01:01 UTC: 10.00 ms of a step, the others 2.00 ms";
         assert_eq!(lines[4], want);
         assert!(lines[5].starts_with("straggler: worker 0 in wait for ps 0 since"), "{text}");
+        assert!(!is_without_answer(&state));
+    }
+
+    #[test]
+    fn addresses_without_an_answer_are_named() {
+        let state = json!({"tasks": [], "silent": {"127.0.0.1:1": "connection refused"}});
+        let text = table(&state);
+        assert!(text.starts_with("0 tasks, 0 lost, 0.0 steps/s\n"), "{text}");
+        assert!(text.contains("127.0.0.1:1: connection refused"), "{text}");
+        assert!(is_without_answer(&state));
     }
 }

@@ -295,6 +295,15 @@ pub fn run(args: Args) -> Result<()> {
     {
         return cluster::take_part(&args, &config);
     }
+    if args.cluster.is_none() {
+        // The same: fail once here.
+        let out = args.out();
+        std::fs::create_dir_all(&out).map_err(|e| {
+            let text =
+                format!("cannot make the folder {}: {e}; choose another --out", out.display());
+            Error::new(Code::InvalidArgument, text)
+        })?;
+    }
     match (&args.cluster, local) {
         (Some(_), _) => cluster::work(&args),
         (None, true) => run::local(&args),

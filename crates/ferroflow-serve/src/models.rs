@@ -323,10 +323,13 @@ impl ModelEntry {
             return Ok(());
         }
         let failed = state.versions.values().rev().find_map(|slot| slot.error.clone());
-        let path = state.source.path.display();
         Err(match failed {
             Some(e) => Error::new(e.code(), format!("model {:?}: {}", self.name, e.message())),
-            None => err!(NotFound, "model {:?} has no version in {path}", self.name),
+            None if state.problem.is_empty() => {
+                let path = state.source.path.display();
+                err!(NotFound, "model {:?} has no version in {path} that may serve", self.name)
+            }
+            None => err!(NotFound, "model {:?}: {}", self.name, state.problem),
         })
     }
 
@@ -383,7 +386,11 @@ impl ModelEntry {
             Err(e) => return self.report(e.message()),
         };
         if there.is_empty() {
-            self.report(&format!("{} has no version", source.path.display()));
+            self.report(&format!(
+                "{} has no version: expected saved_model.pb in it, or in subfolders named by \
+                 numbers such as 1",
+                source.path.display()
+            ));
         } else {
             self.state.lock().problem.clear();
         }

@@ -132,6 +132,8 @@ fn a_stopped_job_continues_from_its_checkpoint() {
     let arguments = ["linear", "--steps", "100000000", "--workers", "2"];
     let mut job = Job::start(&dir, &arguments);
     job.until(0, 20);
+    // Twice, as `timeout` does: to the process and to its group.
+    kill("-TERM", job.child.id());
     kill("-TERM", job.child.id());
     let stopped = job.summary();
     assert_eq!(stopped["interrupted"].as_bool(), Some(true));
@@ -148,6 +150,22 @@ fn a_stopped_job_continues_from_its_checkpoint() {
     assert!(compared.is_some_and(|l| l["compare"]["examples"].as_u64() > Some(0)), "{lines:?}");
     assert!(dir.join("loss.svg").exists());
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_closed_output_does_not_end_training() {
+    for how in [&["--local"][..], &["--workers", "2"]] {
+        let dir = temporary("closed");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ferroflow"));
+        command.args(["train", "linear", "--steps", "300", "--out"]).arg(&dir).args(how);
+        let mut job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(job.stdout.take());
+        let ended = job.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success() && !errors.contains("panicked"), "{how:?}: {errors}");
+        assert!(dir.join("model.ckpt-300.index").exists());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct Board {
 struct BoardState {
     /// By address.
     tasks: BTreeMap<String, TaskState>,
+    /// Addresses that have not answered so far, with the last error.
+    silent: BTreeMap<String, String>,
     events: VecDeque<Value>,
     stragglers: StragglerWatch,
     rate: Series,
@@ -128,6 +130,7 @@ impl Board {
         let count = state.tasks.len();
         match found {
             Ok(now) => {
+                state.silent.remove(address);
                 let name = name_of(&now);
                 // A task that was restarted has another address.
                 let is_old = |(at, task): (&String, &TaskState)| {
@@ -175,14 +178,16 @@ impl Board {
             }
             Err(why) => {
                 // A task that never answered may still be starting.
-                if let Some(task) = state.tasks.get_mut(address) {
-                    if task.lost.is_none() {
-                        note(&mut state.events, format!("{} does not answer", task.name));
-                    }
-                    task.lost = Some(why);
-                    task.rates = Value::Null;
-                    task.work = None;
+                let Some(task) = state.tasks.get_mut(address) else {
+                    state.silent.insert(address.to_string(), why);
+                    return count;
+                };
+                if task.lost.is_none() {
+                    note(&mut state.events, format!("{} does not answer", task.name));
                 }
+                task.lost = Some(why);
+                task.rates = Value::Null;
+                task.work = None;
             }
         }
         count
@@ -248,6 +253,7 @@ impl Board {
         json!({
             "time": now(),
             "tasks": tasks,
+            "silent": state.silent,
             "rate": rate,
             "stragglers": state.stragglers.named().map(|s| s.to_json()).collect::<Vec<_>>(),
             "events": state.events,
@@ -456,6 +462,7 @@ mod tests {
         let board = Board::new(Sources::default());
         board.update("a:1", Err("refused".into()));
         assert_eq!(board.to_json()["tasks"].as_array().unwrap().len(), 0, "it may still start");
+        assert_eq!(board.to_json()["silent"], json!({"a:1": "refused"}));
         for i in 0..3 {
             board.update("a:1", Ok(reading(i * 60, i as f64)));
         }
@@ -463,6 +470,7 @@ mod tests {
         board.update("a:2", Ok(reading(1, 1.0)));
         let state = board.to_json();
         assert_eq!(state["tasks"].as_array().unwrap().len(), 1);
+        assert_eq!(state["silent"], json!({}));
         assert_eq!(state["tasks"][0]["name"], "worker 1");
         let events: Vec<&str> =
             state["events"].as_array().unwrap().iter().map(|e| e[1].as_str().unwrap()).collect();

@@ -462,8 +462,10 @@ function show(state) {
   view.state = state;
   const tasks = state.tasks;
   const lost = tasks.filter((t) => t.lost).length;
-  announce(lost ? `${lost} of ${tasks.length} tasks do not answer` : `${tasks.length} tasks, live`, 'status');
-  byId('status').className = lost ? 'lost' : '';
+  const silent = tasks.length ? [] : Object.keys(state.silent);
+  const said = lost ? `${lost} of ${tasks.length} tasks do not answer` : `${tasks.length} tasks, live`;
+  announce(silent.length ? `no answer from ${silent.slice(0, 3).join(', ')}` : said, 'status');
+  byId('status').className = lost || silent.length ? 'lost' : '';
   const total = tasks.reduce((sum, t) => sum + number(t.rates && t.rates.steps), 0);
   const steps = tasks.reduce((sum, t) => sum + t.steps, 0);
   const sent = tasks.reduce((sum, t) => sum + number(t.rates && t.rates.sent), 0);

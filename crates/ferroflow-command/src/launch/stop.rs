@@ -6,6 +6,11 @@ use rustix::process::Signal;
 use std::fmt;
 use std::io::ErrorKind;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// Signals within this time are one: `timeout` and others send one to the process and one to its
+/// process group.
+pub const SAME_SIGNAL: Duration = Duration::from_millis(300);
 
 /// An external reason to end a job.
 #[derive(Debug)]

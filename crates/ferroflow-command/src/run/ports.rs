@@ -1,5 +1,6 @@
 //! Ports for the tasks of a job.
 
+use crate::say::say;
 use ferroflow::{Code, Error, Result};
 use std::net::TcpListener;
 
@@ -26,7 +27,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let ports: Vec<String> = free_ports(args.count)?.iter().map(u16::to_string).collect();
-    println!("{}", ports.join(" "));
+    say!("{}", ports.join(" "));
     Ok(())
 }
 

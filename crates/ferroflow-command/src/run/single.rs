@@ -35,7 +35,7 @@ pub fn run(program: &[String], client: Client, env: &[(String, String)]) -> Resu
     let mut child = child.map_err(|e| {
         let is_absent = e.kind() == std::io::ErrorKind::NotFound;
         let code = if is_absent { Code::NotFound } else { Code::Unavailable };
-        Error::new(code, format!("cannot start {name:?}: {e}"))
+        Error::new(code, crate::launch::cannot_start(name.as_ref(), &e))
     })?;
     wait(&mut child, &inbox)
 }

@@ -6,6 +6,7 @@ use super::run::{Place, StopRequest, TrainOutcome, finish, train};
 use crate::dashboard::JobBoard;
 use crate::launch::Guard;
 use crate::logging::log_is_of;
+use crate::say::show;
 use ferroflow::cluster::{BackgroundServer, ClusterSpec, ServerOptions, TfConfig, Trust};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
@@ -284,11 +285,12 @@ fn compare(args: &Args, cluster: &TrainOutcome, stop: &StopRequest) -> Result<()
             "alone_seconds": alone.seconds,
             "examples": examples,
         }});
-        println!("{json}");
+        show!("{json}");
     } else {
-        println!(
+        show!(
             "compare: {:.2} s by the cluster, {:.2} s by one process alone, over {examples} examples",
-            cluster.seconds, alone.seconds,
+            cluster.seconds,
+            alone.seconds,
         );
     }
     Ok(())
@@ -412,14 +414,14 @@ fn train_and_report(
 ) -> Result<()> {
     let report = |point: &Point| {
         metrics.report_scalar("loss", point.global, f64::from(point.loss));
-        println!("{}", point.to_json(place.worker));
+        show!("{}", point.to_json(place.worker));
     };
     let o = train(args, place, args.steps(), Some(&args.out()), stop, report)?;
     let pairs = |list: &[(&'static str, f32)]| -> Vec<serde_json::Value> {
         list.iter().map(|(name, v)| serde_json::json!([name, v])).collect()
     };
     let score: Vec<(&'static str, f32)> = o.score.into_iter().collect();
-    println!(
+    show!(
         "{}",
         serde_json::json!({
             "done": true,

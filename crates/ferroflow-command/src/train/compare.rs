@@ -4,6 +4,7 @@ use super::Args;
 use super::cluster::failed;
 use super::loss_chart::{TimeCurve, by_time};
 use super::progress::Point;
+use crate::say::show;
 use ferroflow::{Code, Error, Result};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -67,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
     std::fs::write(&picture, chart)
         .map_err(|e| Error::new(Code::Internal, format!("{}: {e}", picture.display())))?;
     if !args.json {
-        println!("chart {}", picture.display());
+        show!("chart {}", picture.display());
     }
     Ok(())
 }
@@ -83,11 +84,11 @@ fn report(args: &Args, m: &Measured, gain: f64) {
             "gain": gain,
             "score": m.score,
         });
-        println!("{json}");
+        show!("{json}");
         return;
     }
     let score = m.score.map(|score| format!(", score {score:.3}")).unwrap_or_default();
-    println!(
+    show!(
         "{:<22} {:>8.2} s  {:>9.0} examples/s  {gain:>5.2}x{score}",
         m.label,
         m.seconds,

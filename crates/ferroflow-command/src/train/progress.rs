@@ -3,6 +3,7 @@
 use super::Args;
 use super::loss_chart::LossCurve;
 use super::run::TrainOutcome;
+use crate::say::show;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -87,7 +88,7 @@ impl TrainProgress {
 
     pub fn title(&self, text: &str) {
         if !self.is_json {
-            println!("{text}");
+            show!("{text}");
         }
     }
 
@@ -143,9 +144,9 @@ impl TrainProgress {
     /// Reports an unusual event, such as a restarted task.
     pub fn note(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| println!("{text}")),
-            None if self.is_json => println!("{}", serde_json::json!({"note": text})),
-            None => println!("{text}"),
+            Some(bar) => bar.suspend(|| show!("{text}")),
+            None if self.is_json => show!("{}", serde_json::json!({"note": text})),
+            None => show!("{text}"),
         }
     }
 
@@ -178,35 +179,35 @@ impl TrainProgress {
             if let Some(stale) = o.stale {
                 json["stale_steps"] = stale.into();
             }
-            println!("{json}");
+            show!("{json}");
             return;
         }
         if trained == 0 && !interrupted {
-            println!("already at step {}: train on with --steps, or choose another --out", o.step);
+            show!("already at step {}: train on with --steps, or choose another --out", o.step);
         } else {
             let how = if interrupted { "interrupted" } else { "trained" };
             let from = match o.first_step {
                 0 => String::new(),
                 step => format!(", resumed at step {step}"),
             };
-            println!("{how}: {trained} steps in {:.2} s ({rate:.0} steps/s){from}", o.seconds);
+            show!("{how}: {trained} steps in {:.2} s ({rate:.0} steps/s){from}", o.seconds);
         }
         let shown = o.shown.iter().copied().chain(o.score);
         let shown: Vec<String> = shown.map(|(name, v)| format!("{name} {v:.4}")).collect();
         let goal = args.goal().filter(|_| !interrupted);
         let goal = goal.map(|(name, value)| format!("   (stated: {name} {value})"));
-        println!("result: {}{}", shown.join("  "), goal.unwrap_or_default());
+        show!("result: {}{}", shown.join("  "), goal.unwrap_or_default());
         if let Some(stale) = o.stale {
-            println!("stale: {stale} steps of workers came too late; their gradients were dropped");
+            show!("stale: {stale} steps of workers came too late; their gradients were dropped");
         }
         if let Some(checkpoint) = &o.checkpoint {
-            println!("checkpoint: {checkpoint}   (ferroflow inspect {checkpoint})");
+            show!("checkpoint: {checkpoint}   (ferroflow inspect {checkpoint})");
         }
         if interrupted {
-            println!("the same command goes on from there");
+            show!("the same command goes on from there");
         }
-        println!("events: tensorboard --logdir {}", out.display());
-        println!("loss curve: {}", out.join("loss.svg").display());
+        show!("events: tensorboard --logdir {}", out.display());
+        show!("loss curve: {}", out.join("loss.svg").display());
     }
 }
 

@@ -350,12 +350,17 @@ impl StopRequest {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let listen = move || {
             runtime.block_on(ferroflow::cluster::stop_signal());
+            let first = Instant::now();
             set.is_set.store(true, Ordering::Release);
             let actions =
                 std::mem::take(&mut *set.then.lock().unwrap_or_else(PoisonError::into_inner));
             actions.into_iter().for_each(|action| action());
-            runtime.block_on(ferroflow::cluster::stop_signal());
-            std::process::exit(130);
+            loop {
+                runtime.block_on(ferroflow::cluster::stop_signal());
+                if first.elapsed() >= crate::launch::SAME_SIGNAL {
+                    std::process::exit(130);
+                }
+            }
         };
         std::thread::Builder::new().name("ff-signal".into()).spawn(listen).map_err(failed)?;
         Ok(stop)
