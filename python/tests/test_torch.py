@@ -159,6 +159,12 @@ def trains():
         except ValueError:
             continue
         raise AssertionError(f"no error: {wrong}")
+    for wrong in ("weights", 3, [("w", 1.0)]):
+        try:
+            hvd.broadcast_parameters(wrong, root_rank=0)
+        except ValueError:
+            continue
+        raise AssertionError(f"no error: {wrong}")
     # Clipping between synchronize() and step().
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), lr=0.1),
                                          net.named_parameters())

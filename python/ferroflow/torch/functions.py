@@ -16,9 +16,13 @@ def broadcast_parameters(params, root_rank, process_set=global_process_set):
     if isinstance(params, dict):
         named = sorted(params.items())
     else:
-        named = list(params)
-        if named and not isinstance(named[0], tuple):
-            named = list(enumerate(named))
+        try:
+            named = [p if isinstance(p, tuple) else (i, p) for i, p in enumerate(params)]
+        except TypeError:
+            named = [("params", params)]
+        wrong = [type(p).__name__ for _, p in named if not isinstance(p, torch.Tensor)]
+        if wrong:
+            raise ValueError(f"broadcast_parameters needs parameters, not {wrong[0]}")
     handles = []
     for name, tensor in named:
         if not isinstance(tensor, torch.Tensor):
