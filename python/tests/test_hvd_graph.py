@@ -58,6 +58,8 @@ def everything():
     expect("included", hvd.process_set_included_op(), 1)
     slices = tf.IndexedSlices(tf.ones([1, 2]), tf.constant([r]), tf.constant([n, 2]))
     expect("slices", tf.convert_to_tensor(hvd.allreduce(slices, op=hvd.Sum)), np.ones((n, 2)))
+    scaled = hvd.allreduce(slices, op=hvd.Sum, prescale_factor=3.0, postscale_factor=0.5)
+    expect("scaled slices", tf.convert_to_tensor(scaled), np.full((n, 2), 1.5))
     variable = tf.get_variable("v", initializer=[float(r), 2.0])
     w = tf.ones([3])
     total = sum(range(1, n + 1))

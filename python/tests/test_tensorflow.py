@@ -41,6 +41,8 @@ def everything():
     slices = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([r]), tf.constant([n, 2]))
     reduced = tf.convert_to_tensor(hvd.allreduce(slices, op=hvd.Sum))
     assert reduced.numpy().tolist() == [[1.0, 1.0]] * n
+    reduced = hvd.allreduce(slices, op=hvd.Sum, prescale_factor=3.0, postscale_factor=0.5)
+    assert tf.convert_to_tensor(reduced).numpy().tolist() == [[1.5, 1.5]] * n
     half = hvd.allreduce(tf.ones(3), op=hvd.Sum, compression=hvd.Compression.fp16)
     assert half.dtype == tf.float32 and half[0] == n
     variable = tf.Variable([float(r), 2.0])

@@ -35,7 +35,7 @@ def allreduce(tensor, average, compression, op, prescale, postscale, name, proce
     op = core.reduce_op(op, average)
     number = core.set_number(process_set)
     if isinstance(tensor, indexed_slices.IndexedSlices):
-        return _reduce_slices(tensor, op, name, process_set)
+        return _reduce_slices(tensor, op, prescale * postscale, name, process_set)
     tensor = ops.convert_to_tensor(tensor)
     small, ctx = (compression or Compression.none).compress(tensor)
     [reduced] = _op("Allreduce", _scaled(small, prescale), reduce_op=op, process_set=number,
@@ -43,7 +43,7 @@ def allreduce(tensor, average, compression, op, prescale, postscale, name, proce
     return (compression or Compression.none).decompress(_scaled(reduced, postscale), ctx)
 
 
-def _reduce_slices(slices, op, name, process_set):
+def _reduce_slices(slices, op, factor, name, process_set):
     if op not in (core.Average, core.Sum):
         raise NotImplementedError("IndexedSlices support Average and Sum; "
                                   "use sparse_as_dense=True for other operations")
@@ -52,7 +52,8 @@ def _reduce_slices(slices, op, name, process_set):
     if op == core.Average:
         ranks = size_op(core.set_number(process_set))
         values = values / math_ops.cast(ranks, values.dtype)
-    return indexed_slices.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
+    return indexed_slices.IndexedSlices(_scaled(values, factor), indices,
+                                        dense_shape=slices.dense_shape)
 
 
 def _rows(tensor):

@@ -43,6 +43,8 @@ def allreduce(tensor, average=None, device_dense="", device_sparse="",
         if op == Average:
             ranks = mpi_ops.size_op(core.set_number(process_set))
             values = values / tf.cast(ranks, values.dtype)
+        if prescale_factor * postscale_factor != 1.0:
+            values = values * tf.cast(prescale_factor * postscale_factor, values.dtype)
         return tf.IndexedSlices(values, indices, dense_shape=tensor.dense_shape)
     tensor = tf.convert_to_tensor(tensor)
     small, ctx = compression.compress(tensor)
