@@ -111,6 +111,29 @@ def computes():
     hvd.shutdown()
 
 
+def scales():
+    """Keras 3: an infinite gradient on one rank leaves out the step on all."""
+    import keras
+    import numpy as np
+
+    import ferroflow.keras as hvd
+    hvd.init()
+    r, n = hvd.rank(), hvd.size()
+    scaled = keras.optimizers.LossScaleOptimizer
+    for make in (lambda o: scaled(hvd.DistributedOptimizer(o)),
+                 lambda o: hvd.DistributedOptimizer(scaled(o))):
+        net = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(
+            1, kernel_initializer="ones", use_bias=False)])
+        net.compile(make(keras.optimizers.SGD(0.25)), "mse")
+        bad = np.full((1, 1), np.inf if r == n - 1 else 1.0, np.float32)
+        net.fit(bad, np.zeros((1, 1), np.float32), verbose=0)
+        assert net.get_weights()[0] == 1.0, net.get_weights()
+        # The gradient of rank r is 2 (r + 1).
+        net.fit(np.ones((1, 1), np.float32), np.full((1, 1), -float(r), np.float32), verbose=0)
+        assert net.get_weights()[0] == 1.0 - 0.25 * (n + 1), net.get_weights()
+    hvd.shutdown()
+
+
 @ranks.requires("keras")
 class Keras(unittest.TestCase):
     def test_fit_equals_one_process_with_the_whole_batches(self):
@@ -135,6 +158,16 @@ class Keras(unittest.TestCase):
         if importlib.util.find_spec("tensorflow") is None or not version("keras").startswith("2"):
             self.skipTest("needs Keras 2")
         ranks.run(self, 2, __file__, "computes")
+
+
+    def test_an_infinite_gradient_leaves_out_the_step_on_all_ranks(self):
+        from importlib.metadata import version
+        if version("keras").startswith("2"):
+            self.skipTest("needs Keras 3")
+        for framework in ("tensorflow", "torch", "jax"):
+            if importlib.util.find_spec(framework) is not None:
+                with self.subTest(framework):
+                    ranks.run(self, 2, __file__, "scales", {"KERAS_BACKEND": framework})
 
 
 if __name__ == "__main__":

@@ -182,6 +182,56 @@ class _Keras3(_Distributed):
             lambda reduced: super(_Keras3, self).apply(reduced, trainable_variables))
 
 
+    def stateless_apply(self, optimizer_variables, grads, trainable_variables):
+        # That of other optimizers calls apply().
+        if isinstance(self, _loss_scale_optimizer()):
+            grads = self._hvd_reduced(list(grads), self._trainable_variables)
+        return super().stateless_apply(optimizer_variables, grads, trainable_variables)
+
+
+def _loss_scale_optimizer():
+    from keras.optimizers import LossScaleOptimizer
+    return LossScaleOptimizer
+
+
+def _agree_on_infinities():
+    """Lets Keras 3 leave out a step on all ranks if the gradients of one are infinite.
+
+    A model with the policy mixed_float16 puts its distributed optimizer into a LossScaleOptimizer,
+    which checks the gradients of its rank before the optimizer reduces them.
+    """
+    cls = _loss_scale_optimizer()
+    of_keras = cls.check_finite
+    if hasattr(of_keras, "_hvd_agrees"):
+        return
+
+    def check_finite(self, grads):
+        finite, inner = of_keras(self, grads), self.inner_optimizer
+        return _agreed(finite, inner._hvd_options) if isinstance(inner, _Keras3) else finite
+
+    check_finite._hvd_agrees = True
+    cls.check_finite = check_finite
+
+
+def _agreed(flag, options):
+    """Whether a flag is true on all ranks."""
+    process_set = options["process_set"]
+    if core.is_alone() or not process_set.included():
+        return flag
+    framework, call = backend(), dict(
+        name="keras.finite", op=core.Min, process_set=process_set)
+    if framework == "tensorflow":
+        import tensorflow as tf
+
+        import ferroflow.tensorflow as hvd
+        return hvd.allreduce(tf.cast(flag, tf.float32), **call) > 0
+    if framework == "torch":
+        import ferroflow.torch as hvd
+        return hvd.allreduce(flag.float(), **call) > 0
+    import ferroflow.jax as hvd
+    return hvd.allreduce(flag.astype("float32"), **call) > 0
+
+
 class _Keras2(_Distributed):
     """Mixed into an optimizer of Keras 2, new or legacy.
 
@@ -262,6 +312,8 @@ def wrap(optimizer, options, backward_passes_per_step=1, average_aggregated_grad
         raise NotImplementedError(
             "backward_passes_per_step works on TensorFlow; on torch and JAX use the argument "
             "gradient_accumulation_steps of the Keras optimizer")
+    if VERSION >= 3:
+        _agree_on_infinities()
     optimizer.__class__ = type(optimizer.__class__.__name__, (base, optimizer.__class__), {
         "__module__": optimizer.__class__.__module__,
         "_hvd_options": options,
