@@ -7,6 +7,12 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// memory, and the files of the program.
 const OWN: u64 = 256;
 
+/// The number of descriptors that this process may have.
+pub(crate) fn limit() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
 /// Raises the limit if a group of this size needs it. Says so if the system does not allow that.
 pub(crate) fn raise(rank: usize, size: usize) {
     let needed = OWN + if rank == 0 { 2 * size as u64 } else { 0 };

@@ -2,6 +2,7 @@
 //! connections greet at the same time, so that silent ones do not delay the others.
 
 use super::connect::Deadline;
+use crate::descriptors;
 use crate::wire::read_frame_within;
 use ferroflow_core::{Code, Result, err};
 use ferroflow_identity::{JobToken, SecureStream, Trust};
@@ -17,9 +18,10 @@ use std::time::{Duration, Instant};
 
 /// Connections that may greet at a time, in a group of so many processes. One more closes the
 /// oldest of the host that has the most: a process of the job needs milliseconds, so those that
-/// stay are silent. All processes of a group may come at the same time.
-fn most_greeting(size: usize) -> usize {
-    size.clamp(64, 1024)
+/// stay are silent. All processes of a group may come at the same time. Each takes two descriptors,
+/// and three quarters of the `descriptors` of this process stay free for the others.
+fn most_greeting(size: usize, descriptors: usize) -> usize {
+    size.clamp(64, 1024).min((descriptors / 8).max(8))
 }
 
 /// Connections that wait until they are accepted. The kernel lowers it to what it allows. If more
@@ -77,7 +79,7 @@ impl<'a> Greeter<'a> {
             trust: trust.clone(),
             token: JobToken::new(token),
             greeting: VecDeque::new(),
-            most: most_greeting(size),
+            most: most_greeting(size, descriptors::limit()),
             to,
             arrived,
             changed: Arc::new(changed),
@@ -225,5 +227,18 @@ impl Read for Timely<'_> {
         self.stream.tcp().set_read_timeout(Some(left))?;
         let mut stream = self.stream;
         stream.read(into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshakes_leave_descriptors_to_the_processes_of_the_job() {
+        let most = |size| most_greeting(size, 1024);
+        assert_eq!([2, 100, usize::MAX].map(most), [64, 100, 128]);
+        assert_eq!(most_greeting(usize::MAX, 1 << 20), 1024);
+        assert_eq!(most_greeting(2, 16), 8, "some can always greet");
     }
 }
