@@ -1,6 +1,7 @@
 """Mistakes in programs: each raises an exception of TensorFlow's class."""
 
 import os
+import signal
 import sys
 import threading
 import unittest
@@ -160,6 +161,34 @@ class ErrorCaseTest(unittest.TestCase):
         self.assertEqual(outcomes, {0: "divide", **{i: 100 // i for i in range(1, 8)}})
 
     @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_the_exception_of_a_signal_handler_is_not_lost(self):
+        # Python runs handlers when a string is formatted, too.
+        class Stop(Exception):
+            pass
+
+        def stop(*_):
+            raise Stop
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, stop))
+        with tf.Graph().as_default() as graph, tf.Session() as sess:
+            for i in range(50):
+                tf.no_op(name=f"node_{i}")
+            operations = graph.get_operations()
+            sess.run(operations)
+
+            def stopped(seconds):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, seconds)
+                    for _ in range(2000):
+                        sess.run(operations)
+                except Stop:
+                    return True
+                return False
+
+            # Another exception than Stop fails the test. A few are lost where Python ignores them.
+            count = sum(stopped(1e-4 + i * 5e-6) for i in range(200))
+        self.assertGreater(count, 150)
+
     def test_a_forked_process_must_open_its_own_session(self):
         x = tf.constant(np.float32(2))
         with tf.Session() as sess:

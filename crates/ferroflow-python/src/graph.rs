@@ -627,7 +627,7 @@ pub fn same_graph(graph: &Bound<'_, GraphCore>, tensor: &PyTensor) -> PyResult<(
     if tensor.graph.is(graph) {
         return Ok(());
     }
-    let name = tensor.op.get().name.bind(graph.py()).to_string();
+    let name = tensor.op.get().text(graph.py());
     Err(wrong_value(format!(
         "Tensor(\"{name}:{}\") must be from the same graph as the operation that takes it (graphs \
          are {} and {graph}).",

@@ -20,6 +20,14 @@ pub struct PyOperation {
     pub(crate) name: Py<PyString>,
 }
 
+impl PyOperation {
+    /// The name. `Display` of a Python string would run pending signal handlers, and on Ctrl-C
+    /// give another text and lose the exception.
+    pub(crate) fn text(&self, py: Python<'_>) -> String {
+        self.name.bind(py).to_string_lossy().into_owned()
+    }
+}
+
 /// One output of an operation.
 #[pyclass(frozen, dict, weakref, name = "Tensor", module = "ferroflow._ferroflow")]
 pub struct PyTensor {
@@ -74,7 +82,7 @@ impl PyOperation {
         let graph = self.graph.borrow(py);
         match graph.handles[self.id.index()].outputs.get(i) {
             Some(t) => Ok(t.clone_ref(py)),
-            None => Err(wrong_value(format!("{} has no output {i}", self.name.bind(py)))),
+            None => Err(wrong_value(format!("{} has no output {i}", self.text(py)))),
         }
     }
 
@@ -174,7 +182,7 @@ impl PyOperation {
             Some(value) => attr::to_python(py, value),
             None => Err(wrong_value(format!(
                 "Operation '{}' has no attr named '{name}'.",
-                self.name.bind(py)
+                self.text(py)
             ))),
         }
     }
@@ -254,13 +262,16 @@ impl PyOperation {
     #[getter]
     fn _made_at(&self, py: Python<'_>) -> Option<(String, u32, String)> {
         self.graph.borrow(py).handles[self.id.index()].made_at.as_ref().map(|at| {
-            let text = |s: &Py<PyAny>| s.bind(py).to_string();
+            let text = |s: &Py<PyAny>| {
+                let text = s.bind(py).downcast::<PyString>();
+                text.map_or_else(|_| String::new(), |s| s.to_string_lossy().into_owned())
+            };
             (text(&at.file), at.line, text(&at.function))
         })
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        format!("<tf.Operation '{}' type={}>", self.name.bind(py), self.op_type(py))
+        format!("<tf.Operation '{}' type={}>", self.text(py), self.op_type(py))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -287,7 +298,7 @@ impl PyTensor {
 
     #[getter]
     fn name(&self, py: Python<'_>) -> String {
-        format!("{}:{}", self.op.get().name.bind(py), self.endpoint.slot)
+        format!("{}:{}", self.op.get().text(py), self.endpoint.slot)
     }
 
     #[getter]

@@ -419,7 +419,7 @@ impl SessionCore {
         let request = RunRequest {
             feeds: fed(py, &feeds, self.only_reads(py, &fetches, &targets, &feeds)?)?,
             fetches: fetches.iter().map(|t| tensor_name(py, t.get())).collect(),
-            targets: targets.iter().map(|op| op.get().name.bind(py).to_string()).collect(),
+            targets: targets.iter().map(|op| op.get().text(py)).collect(),
             options: run_options(options),
         };
         let answer = self.step(py, request)?;
@@ -439,7 +439,7 @@ impl SessionCore {
         self.catch_up(py)?;
         let feeds = feeds.iter().map(|t| tensor_name(py, t.get())).collect();
         let fetches = fetches.iter().map(|t| tensor_name(py, t.get())).collect();
-        let targets = targets.iter().map(|op| op.get().name.bind(py).to_string()).collect();
+        let targets = targets.iter().map(|op| op.get().text(py)).collect();
         let handle = match &self.runner {
             Runner::Local(session) => {
                 detached(py, || session.partial_run_setup(feeds, fetches, targets))
@@ -562,7 +562,7 @@ fn run_options((timeout_ms, trace, output_partition_graphs): StepOptions) -> Run
 }
 
 fn tensor_name(py: Python<'_>, t: &PyTensor) -> String {
-    format!("{}:{}", t.op.get().name.bind(py), t.endpoint.slot)
+    format!("{}:{}", t.op.get().text(py), t.endpoint.slot)
 }
 
 fn fed(
