@@ -134,5 +134,18 @@ class Refused(unittest.TestCase):
                     call()
 
 
+class EarlyNameTest(unittest.TestCase):
+    def test_functions_have_their_names_of_before_1_0(self):
+        a = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        pairs = [(tf.mul(a, a), tf.multiply(a, a)), (tf.sub(a, 1.0), a - 1.0), (tf.pack([a, a]), tf.stack([a, a])),
+                 (tf.unpack(a)[1], a[1]), (tf.select(a > 2.0, a, -a), tf.where(a > 2.0, a, -a)),
+                 (tf.batch_matmul(a, a), tf.matmul(a, a)), (tf.concat_v2([a, a], 1), tf.concat([a, a], 1)),
+                 (tf.inv(a), 1.0 / a), (tf.complex_abs(tf.complex([3.0], [4.0])), [5.0]),
+                 (tf.listdiff([1, 2], [2])[0], [1]), (tf.batch_matrix_inverse(a), tf.matrix_inverse(a))]
+        with tf.Session() as sess:
+            for early, later in pairs:
+                np.testing.assert_allclose(sess.run(early), sess.run(tf.convert_to_tensor(later)), rtol=1e-5)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,9 +6,9 @@ The tables `_api_*.py` say where each name is defined.
 import sys
 
 from ferroflow import _lazy
-from ferroflow.compat.v1 import _api_aliases, _api_core, _api_ops, _api_platform, _api_train
+from ferroflow.compat.v1 import _api_aliases, _api_core, _api_early, _api_ops, _api_platform, _api_train
 
-_names = _lazy.tree(table.NAMES for table in (_api_core, _api_ops, _api_platform, _api_train, _api_aliases))
+_names = _lazy.tree(table.NAMES for table in (_api_core, _api_ops, _api_platform, _api_train, _api_aliases, _api_early))
 sys.meta_path.append(_lazy.Finder(__name__, _names))
 sys.meta_path.append(_lazy.MlTypes)
 sys.meta_path.append(_lazy.Protobuf)
