@@ -81,7 +81,7 @@ def restore(dequeued, components):
     single = not isinstance(dequeued, (list, tuple))
     restored = [t if c is None else _restored(array_ops.squeeze(t, [1]), *c)
                 for t, c in zip([dequeued] if single else dequeued, components)]
-    # Each handle is taken once: whoever fetches one component takes all.
+    # Each handle is taken once: a step that fetches one component takes all.
     all_of_them = [t.values if is_sparse(t) else t for t in restored]
 
     def after(t):
