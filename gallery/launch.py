@@ -109,6 +109,14 @@ def _contrib(tf):
                   for x, t, w in zip(logits, targets, weights)]
         return tf.add_n(losses) / (tf.add_n(weights) + 1e-12)
 
+    def sequence_loss(logits, targets, weights, **_):
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+        return tf.reduce_sum(losses * weights) / (tf.reduce_sum(weights) + 1e-12)
+
+    def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **_):
+        return tf.layers.dense(inputs, num_outputs, activation_fn,
+                               kernel_initializer=tf.glorot_uniform_initializer())
+
     contrib = _module("tensorflow.contrib")
     contrib.rnn = _module("tensorflow.contrib.rnn", **{
         name: getattr(tf.nn.rnn_cell, name) for name in (
@@ -117,13 +125,14 @@ def _contrib(tf):
         static_rnn=tf.nn.static_rnn,
         static_bidirectional_rnn=tf.nn.static_bidirectional_rnn, NASCell=tf.nn.rnn_cell.LSTMCell)
     contrib.layers = _module(
-        "tensorflow.contrib.layers", flatten=tf.layers.flatten,
+        "tensorflow.contrib.layers", flatten=tf.layers.flatten, fully_connected=fully_connected,
         xavier_initializer=lambda *a, **k: tf.glorot_uniform_initializer(),
         variance_scaling_initializer=lambda *a, **k: tf.variance_scaling_initializer(),
         batch_norm=lambda x, **k: tf.layers.batch_normalization(x))
     contrib.legacy_seq2seq = _module(
         "tensorflow.contrib.legacy_seq2seq", rnn_decoder=rnn_decoder,
         sequence_loss_by_example=sequence_loss_by_example)
+    contrib.seq2seq = _module("tensorflow.contrib.seq2seq", sequence_loss=sequence_loss)
     contrib.learn = _module("tensorflow.contrib.learn")
     contrib.learn.preprocessing = _module("tensorflow.contrib.learn.preprocessing",
                                           VocabularyProcessor=VocabularyProcessor)

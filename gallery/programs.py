@@ -49,8 +49,68 @@ def _tutorials():
         yield Program(f"tutorials: {name[3:]}", repository, path, (), changes)
 
 
+def _morvan():
+    repository = "MorvanZhou/Tensorflow-Tutorial"
+    # Program, and its number of steps.
+    table = [
+        ("301_simple_regression", None), ("302_simple_classification", None),
+        ("303_save_reload", None), ("304_optimizer", None), ("305_tensorboard", None),
+        ("306_dataset", None), ("401_CNN", 150), ("402_RNN_classification", 150),
+        ("403_RNN_regression", None), ("404_AutoEncoder", 1000), ("406_GAN", 1500),
+        ("406_conditional_GAN", 1500), ("501_dropout", None), ("502_batch_normalization", None),
+        ("503_visualize_gradient_descent", None),
+    ]
+    for name, steps in table:
+        path = f"tutorial-contents/{name}.py"
+        # What it prints at the end is compared.
+        changes = [(path, r"(?m)^for step in range\(\d+\)", f"for step in range({steps})")]
+        if name == "502_batch_normalization":
+            changes = [(path, r"(?m)^EPOCH = \d+", "EPOCH = 3")]
+        yield Program(f"Morvan: {name[4:]}", repository, path, (),
+                      tuple(changes) if steps or name[:3] == "502" else (), "tutorial-contents")
+
+
+def _zero_to_all():
+    repository = "hunkim/DeepLearningZeroToAll"
+    # Program, and what shortens it.
+    steps = (r"(?m)^( *)for step in range\(10001\)", r"\1for step in range(2001)")
+    epochs = (r"(?m)^(training|num)_epochs = \d+", r"\1_epochs = 3")
+    table = [
+        ("02-2-linear_regression_feed", None), ("03-3-minimizing_cost_tf_optimizer", None),
+        ("04-3-file_input_linear_regression", None), ("04-4-tf_reader_linear_regression", None),
+        ("05-1-logistic_regression", steps), ("05-2-logistic_regression_diabetes", steps),
+        ("06-2-softmax_zoo_classifier", None), ("07-3-linear_regression_min_max", None),
+        ("09-2-xor-nn", steps), ("09-4-xor_tensorboard", steps),
+        ("09-6-multi-linear_back_prop", None), ("10-1-mnist_softmax", epochs),
+        ("10-3-mnist_nn_xavier", epochs), ("10-5-mnist_nn_dropout", epochs),
+        ("11-2-mnist_deep_cnn", epochs), ("11-4-mnist_cnn_layers", epochs),
+        ("12-1-hello-rnn", None), ("12-2-char-seq-rnn", None),
+        ("12-3-char-seq-softmax-only", None),
+        ("12-4-rnn_long_char", (r"range\(500\)", "range(60)")),
+        ("12-5-rnn_stock_prediction", None), ("13-3-mnist_save_restore", epochs),
+    ]
+    for name, change in table:
+        path = f"lab-{name}.py"
+        changes = ((path, *change),) if change else ()
+        yield Program(f"zero to all: {name}", repository, path, (), changes)
+
+
+def _cnn_benchmarks():
+    folder = "scripts/tf_cnn_benchmarks"
+    flags = ("--device=cpu", "--local_parameter_device=cpu", "--data_format=NHWC", "--num_batches=20",
+             "--num_warmup_batches=2", "--display_every=5", "--tf_random_seed=1")
+    for name, own in (
+            ("trivial", ("--model=trivial", "--batch_size=8")),
+            ("lenet", ("--model=lenet", "--batch_size=16")),
+            ("resnet20", ("--model=resnet20", "--data_name=cifar10", "--batch_size=8")),
+            ("resnet20, momentum", ("--model=resnet20", "--data_name=cifar10", "--batch_size=8",
+                                    "--optimizer=momentum", "--variable_update=independent"))):
+        yield Program(f"tf_cnn_benchmarks: {name}", "tensorflow/benchmarks",
+                      f"{folder}/tf_cnn_benchmarks.py", (*flags, *own), (), folder)
+
+
 PROGRAMS = [
-    *_examples(), *_tutorials(),
+    *_examples(), *_tutorials(), *_morvan(), *_zero_to_all(), *_cnn_benchmarks(),
     *(Program(f"char-rnn: {model}", "sherjilozair/char-rnn-tensorflow", "train.py",
               ("--num_epochs", "1", "--model", model, "--rnn_size", "64", "--seq_length", "25"),
               (("utils.py", r"self\.num_batches = int\(", "self.num_batches = min(60, "),

@@ -23,6 +23,9 @@ from programs import PROGRAMS
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Numbers after these words are results. The last one of each is compared.
 RESULT = re.compile(r"(?i)\b(loss|cost|accuracy|acc)\b[^0-9\n-]{0,24}(-?\d+\.\d+(?:e[-+]?\d+)?)")
+# The last column of a table of speeds is the loss (tf_cnn_benchmarks).
+COLUMN = re.compile(r"(?m)^\d+\timages/sec:.*\t(-?\d+\.\d+)")
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 PAGE_MARKS = ("<!-- table begins -->", "<!-- table ends -->")
 
 
@@ -34,6 +37,11 @@ class Outcome:
         found = {}
         for word, number in RESULT.findall(output):
             found.setdefault(word.lower(), []).append(float(number))
+        for number in COLUMN.findall(output):
+            found.setdefault("loss", []).append(float(number))
+        if not found and (numbers := NUMBER.findall(output)):
+            # A program that names none of its results: its last numbers.
+            found["last numbers"] = [abs(float(n)) for n in numbers]
         # Means of the last few: single batches vary.
         self.results = {w: sum(n[-5:]) / len(n[-5:]) for w, n in found.items()}
 
@@ -120,7 +128,9 @@ def measure(program, args):
         return {"program": program, "skipped": f"does not run with TensorFlow: {first.error()}"}
     agree, text = compared(first, second, args.tolerance)
     problem = None
-    if second.code != 0:
+    if isinstance(second.code, str):
+        problem = second.code
+    elif second.code != 0:
         problem = f"fails: {second.error()}"
     elif not agree:
         problem = f"other results: {text}"
