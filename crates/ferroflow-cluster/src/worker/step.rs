@@ -11,6 +11,7 @@ use crate::key::source_of;
 use crate::rpc::BoxFuture;
 use ferroflow_core::{
     CancelToken, Error, HashMap, InlineScope, QuotaShare, Received, Resources, Result, ensure, err,
+    memory_limit,
 };
 use ferroflow_metrics::TaskMetrics;
 use parking_lot::Mutex;
@@ -37,14 +38,15 @@ const OVERDUE: Duration = Duration::from_millis(25);
 const IDLE_ROUNDS: u32 = 40;
 
 /// Backpressure: with more bytes than this in values for steps that have not started, large values
-/// are not read.
+/// are not read. A process with little memory keeps less; see `early_bytes`.
 const EARLY_BYTES: usize = 256 << 20;
 
 /// Bytes that a value takes in the table besides its name and its elements.
 const OVERHEAD: usize = 256;
 
-/// Beyond this limit values are dropped, and their steps fail.
-const MOST_EARLY_BYTES: usize = 2 * EARLY_BYTES;
+/// The most steps that have values and have not started. Values of more steps are dropped, and so
+/// are those beyond twice `early_bytes`. Their steps fail.
+const MOST_EARLY_STEPS: usize = 1 << 15;
 
 /// How long values wait for their step to start.
 const EARLY_LIFE: Duration = Duration::from_secs(60);
@@ -171,6 +173,7 @@ struct Table {
     /// Totals of all entries.
     parked: usize,
     early_bytes: usize,
+    early_steps: usize,
 }
 
 struct Entry {
@@ -221,11 +224,12 @@ impl WorkerSteps {
         }
         let counted = session.uncleaned.take(1, "a master that does not clean up its steps")?;
         let entry = self.entry(&mut table, id);
-        entry.early_since = None;
+        let was_early = entry.early_since.take().is_some();
         let early_bytes = std::mem::take(&mut entry.early_bytes);
         let step = entry.step.clone();
         // Under the lock: a step that has not started is removed with its last parked request.
         table.early_bytes -= early_bytes;
+        table.early_steps -= usize::from(was_early);
         step.rendezvous.bind(&session.view)?;
         let session = Arc::downgrade(session);
         step.session.get_or_init(|| BoundSession { session, _counted: counted });
@@ -260,7 +264,9 @@ impl WorkerSteps {
                 Ok(Received::Live(tensor)) => tensor.byte_len(),
                 _ => 0,
             };
-        let is_too_much = table.early_bytes.saturating_add(bytes) > MOST_EARLY_BYTES;
+        let is_early = table.steps.get(&id).is_some_and(|entry| entry.early_since.is_some());
+        let is_too_much = table.early_bytes.saturating_add(bytes) > 2 * early_bytes()
+            || (!is_early && table.early_steps >= MOST_EARLY_STEPS);
         if is_too_much && !self.cleaned.contains(id) {
             self.overrun.insert(id);
         }
@@ -269,6 +275,7 @@ impl WorkerSteps {
             return self.count_dropped(id);
         }
         table.early_bytes += bytes;
+        table.early_steps += usize::from(!is_early);
         let entry = self.entry(&mut table, id);
         entry.early_bytes += bytes;
         entry.early_since.get_or_insert_with(Instant::now);
@@ -298,7 +305,7 @@ impl WorkerSteps {
 
     fn has_room(&self, id: i64) -> bool {
         let table = self.table.lock();
-        table.early_bytes <= EARLY_BYTES
+        table.early_bytes <= early_bytes()
             || table.steps.get(&id).is_some_and(|entry| entry.step.has_started())
             // A value for a step that is over is read and dropped.
             || self.cleaned.contains(id)
@@ -474,6 +481,8 @@ impl WorkerSteps {
             let removed = table.steps.remove(&id);
             table.parked -= removed.as_ref().map_or(0, |entry| entry.parked);
             table.early_bytes -= removed.as_ref().map_or(0, |entry| entry.early_bytes);
+            let was_early = removed.as_ref().is_some_and(|entry| entry.early_since.is_some());
+            table.early_steps -= usize::from(was_early);
             removed
         };
         if let Some(entry) = removed {
@@ -484,6 +493,11 @@ impl WorkerSteps {
             }
         }
     }
+}
+
+/// The limit for this process: an eighth of its memory, but at most [`EARLY_BYTES`].
+fn early_bytes() -> usize {
+    EARLY_BYTES.min(memory_limit() / 8)
 }
 
 /// A RecvTensor that arrived before its step had started.
@@ -583,21 +597,36 @@ mod tests {
     async fn early_values_are_bounded() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         assert!(steps.room(1).is_none());
-        steps.arrived(1, "a", value(EARLY_BYTES + 1), &InlineScope::unknown());
+        steps.arrived(1, "a", value(early_bytes() + 1), &InlineScope::unknown());
         let room = steps.room(2).expect("there is enough already");
         let waiting = tokio::spawn(room);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        steps.arrived(2, "b", value(EARLY_BYTES), &InlineScope::unknown());
+        steps.arrived(2, "b", value(early_bytes()), &InlineScope::unknown());
         assert_eq!(dropped(&steps), 1, "that is too much");
         steps.clean_up(1, |_| true);
         waiting.await.unwrap();
     }
 
     #[tokio::test]
+    async fn steps_with_early_values_are_bounded() {
+        let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
+        let dead = |id| steps.arrived(id, "k", Ok(Received::Dead), &InlineScope::unknown());
+        let most = MOST_EARLY_STEPS as i64;
+        (0..most + 100).for_each(dead);
+        assert_eq!((counts(&steps).0, dropped(&steps)), (MOST_EARLY_STEPS, 100));
+        steps.start(0, &session(), &owners()).unwrap();
+        steps.clean_up(1, |_| true);
+        (most + 200..most + 203).for_each(dead);
+        assert_eq!(dropped(&steps), 101, "there is room for two more");
+        let late = steps.start(most, &session(), &owners()).err().unwrap();
+        assert_eq!(late.code(), Code::Aborted, "its value was dropped");
+    }
+
+    #[tokio::test]
     async fn a_step_that_starts_or_is_over_has_room() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
-        steps.arrived(1, "a", value(EARLY_BYTES + 1), &InlineScope::unknown());
+        steps.arrived(1, "a", value(early_bytes() + 1), &InlineScope::unknown());
         let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
         tokio::task::yield_now().await;
         assert!(!starts.is_finished() && !ends.is_finished());
