@@ -47,7 +47,7 @@ pub use examine::{EXAMINE, TaskReport, examine};
 pub use ferroflow_identity::{Credentials, IpRange, JobAuthority, PeerIdentity, Trust};
 pub use ferroflow_metrics::{MetricsFormat, TaskMetrics};
 pub use link::DataPath;
-pub use listen::TrustedListener;
+pub use listen::{TrustedListener, descriptors};
 pub use net::{
     NetListener, NetStream, SystemNetwork, TaskNetwork, TlsConnector, TlsStream, accept_http,
     connect_http,

@@ -104,7 +104,7 @@ async fn greet_all<F: Future<Output = ()> + Send + 'static>(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     // Clients need descriptors too.
-                    silent.make_room(MOST_GREETING.min(descriptors() / 4));
+                    silent.make_room(MOST_GREETING.min(descriptors() / 8));
                     let host = peer.rsplit_once(':').map_or(&*peer, |(host, _)| host).to_string();
                     let greet = greet(stream, peer, trust.clone(), metrics.clone());
                     silent.0.push_back((host, greeting.spawn(greet)));
@@ -187,7 +187,7 @@ async fn hand_over(greeted: Greeted, to: mpsc::Sender<(BoxIo, Caller)>) {
 }
 
 /// The number of descriptors that the process may have.
-pub(crate) fn descriptors() -> usize {
+pub fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }

@@ -20,6 +20,7 @@ mod timeout;
 
 pub use crate::threads::off_network;
 pub use crate::wire::decode_tensors;
+pub use call_memory::{CallMemory, ConnectionMemory, ServerMemory};
 pub use chunks::Chunks;
 pub use client::{CallOptions, Channel};
 pub(crate) use io::tune;

@@ -8,7 +8,9 @@ use crate::config::BatchingOptions;
 use crate::metrics::ModelMetrics;
 use crate::model::Steps;
 use crate::rows;
-use ferroflow_core::{DType, HashMap, Result, Tensor, bail, ensure, err};
+use ferroflow_cluster::rpc::off_network;
+use ferroflow_core::inline::may_decode_inline;
+use ferroflow_core::{DType, HashMap, Reservation, Result, Tensor, bail, ensure, err, limits};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -167,7 +169,7 @@ impl Batcher {
         let rows = requests.iter().map(|request| request.rows).sum();
         let waits = requests.iter().map(|request| request.since.elapsed());
         self.metrics.batched(rows, waits);
-        let result = match self.inputs(&requests, rows) {
+        let result = match self.inputs(&requests, rows).await {
             Ok(feeds) => self.step(&key, feeds, rows).await,
             Err(e) => Err(e),
         };
@@ -192,7 +194,7 @@ impl Batcher {
         for request in requests {
             let rows = request.rows;
             let one = [request];
-            let result = match self.inputs(&one, rows) {
+            let result = match self.inputs(&one, rows).await {
                 Ok(feeds) => self.step(key, feeds, rows).await,
                 Err(e) => Err(e),
             };
@@ -201,29 +203,25 @@ impl Batcher {
     }
 
     /// The feeds of all requests, padded as the options say.
-    fn inputs(&self, requests: &[WaitingRequest], rows: usize) -> Result<Vec<Tensor>> {
+    async fn inputs(&self, requests: &[WaitingRequest], rows: usize) -> Result<Vec<Tensor>> {
         let filled = self.options.padded(rows);
-        let one = |input: usize| -> Result<Tensor> {
-            let mut parts = Vec::with_capacity(requests.len() + filled - rows);
-            let values = || requests.iter().map(|request| &request.feeds[input]);
-            let mut most = values().next().map_or_else(Vec::new, |t| t.shape().dims().to_vec());
-            for value in values() {
-                most.iter_mut().zip(value.shape().dims()).for_each(|(m, &d)| *m = d.max(*m));
-            }
-            for value in values() {
-                let mut to = most.clone();
-                to[0] = value.shape().dims()[0];
-                parts.push(rows::pad(value, &to)?);
-            }
-            if let ([only], true) = (&parts[..], filled == rows) {
-                return Ok(only.clone());
-            }
-            // The missing rows are copies of the first one.
-            let first = parts[0].rows(0, 1)?;
-            parts.extend(std::iter::repeat_n(first, filled - rows));
-            rows::join(&parts.iter().collect::<Vec<_>>())
+        let values = |input: usize| -> Vec<Tensor> {
+            requests.iter().map(|request| request.feeds[input].clone()).collect()
         };
-        (0..requests[0].feeds.len()).map(one).collect()
+        let inputs: Vec<Vec<Tensor>> = (0..requests[0].feeds.len()).map(values).collect();
+        let sum = |bytes: fn(&[Tensor], usize) -> usize| {
+            inputs.iter().map(|values| bytes(values, filled)).fold(0, usize::saturating_add)
+        };
+        // Short requests of different shapes can make a long batch: two vectors, a large matrix.
+        let (given, joined) = (sum(|values, _| rows::bytes(values)), sum(joined_bytes));
+        limits().admit_decompressed(given, joined, "a padded batch")?;
+        // The padded requests exist beside the batch.
+        let making = Reservation::new(joined.saturating_mul(2))?;
+        off_network(may_decode_inline(joined), move || {
+            let _making = making;
+            inputs.iter().map(|values| join_padded(values, filled)).collect()
+        })
+        .await
     }
 
     /// Runs the step of a batch; returns the outputs without the padded rows.
@@ -244,6 +242,48 @@ impl Batcher {
         });
         trimmed.collect()
     }
+}
+
+/// The least shape that holds every value, with `filled` rows.
+fn joined_shape(values: &[Tensor], filled: usize) -> Vec<usize> {
+    let mut most = values.first().map_or_else(Vec::new, |t| t.shape().dims().to_vec());
+    for value in values {
+        most.iter_mut().zip(value.shape().dims()).for_each(|(m, &d)| *m = d.max(*m));
+    }
+    if let Some(rows) = most.first_mut() {
+        *rows = filled;
+    }
+    most
+}
+
+/// The bytes that joining these values takes; none if there is nothing to join.
+fn joined_bytes(values: &[Tensor], filled: usize) -> usize {
+    let shape = joined_shape(values, filled);
+    match values {
+        [only] if only.shape().dims() == shape => 0,
+        _ => shape.into_iter().fold(rows::element_bytes(values), usize::saturating_mul),
+    }
+}
+
+/// The rows of all values, padded to one shape. The missing rows are copies of the first one.
+fn join_padded(values: &[Tensor], filled: usize) -> Result<Tensor> {
+    let mut to = joined_shape(values, filled);
+    if let [only] = values
+        && only.shape().dims() == to
+    {
+        return Ok(only.clone());
+    }
+    let mut parts = Vec::with_capacity(filled);
+    for value in values {
+        to[0] = value.shape().dims()[0];
+        parts.push(rows::pad(value, &to)?);
+    }
+    let there: usize = parts.iter().map(|part| part.shape().dims()[0]).sum();
+    if filled > there {
+        let first = parts[0].rows(0, 1)?;
+        parts.extend(std::iter::repeat_n(first, filled - there));
+    }
+    rows::join(&parts.iter().collect::<Vec<_>>())
 }
 
 /// Gives each request its rows of the outputs.
@@ -267,5 +307,27 @@ fn answer_each(
     for request in requests {
         // An error means that the client has disconnected.
         let _ = request.answer.send(result(request.rows));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_requests_of_different_shapes_make_a_long_batch() {
+        let tensor = |shape: [usize; 3]| {
+            let elements = vec![1.0f32; shape.iter().product()];
+            Tensor::from_slice(shape, &elements).expect("fits")
+        };
+        let values = [tensor([1, 60_000, 1]), tensor([1, 1, 60_000])];
+        assert_eq!(rows::bytes(&values), 480_000);
+        assert_eq!(joined_bytes(&values, 2), 2 * 60_000 * 60_000 * 4);
+        let huge = [tensor([1, 0, 1]), tensor([1, 1, 0])];
+        assert_eq!(joined_bytes(&huge, usize::MAX), usize::MAX, "does not overflow");
+        let one = [tensor([2, 3, 1])];
+        assert_eq!(joined_bytes(&one, 2), 0, "nothing is copied");
+        let small = [tensor([1, 2, 1]), tensor([1, 1, 2])];
+        assert_eq!(join_padded(&small, 3).expect("joins").shape().dims(), [3, 2, 2]);
     }
 }

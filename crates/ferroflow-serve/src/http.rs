@@ -1,11 +1,17 @@
 //! An HTTP/1.1 server on the connections of a listener, with limits on what clients may use.
 
+mod answer;
+
+use answer::{CountedBody, StallGuard};
 use bytes::{Bytes, BytesMut};
-use ferroflow_cluster::rpc::{Activity, BoxIo, Caller, IncomingConnections, OpenConnections};
-use ferroflow_core::{Limits, Quota, QuotaShare, Reservation, Result, err};
+use ferroflow_cluster::rpc::{
+    Activity, BoxIo, CallMemory, Caller, ConnectionMemory, IncomingConnections, OpenConnections,
+    ServerMemory,
+};
+use ferroflow_core::{Error, Limits, Reservation, Result, err};
 use ferroflow_observe::{host_names, refuse_other_site};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,8 +25,11 @@ use tokio::task::JoinSet;
 
 /// The headers of a request must arrive within this time.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest pause within a body. After that, the request fails.
+/// The longest pause within a body, and the longest time in which a client reads nothing of its
+/// answer.
 const STALLED: Duration = Duration::from_secs(60);
+/// The most bytes of a request's head. Those of a body are buffered in pieces of this size.
+const MOST_HEAD: usize = 32 << 10;
 /// The time that running requests get after shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -55,6 +64,7 @@ pub(crate) trait HttpService: Send + Sync + 'static {
 /// What a server allows.
 pub(crate) struct HttpRules {
     pub limits: Limits,
+    memory: ServerMemory,
     /// Whether requests must name this host. If a user of this host is admitted without
     /// credentials, so is the user's browser, and with it every site that is open in it.
     pub checks_host: bool,
@@ -63,7 +73,7 @@ pub(crate) struct HttpRules {
 
 impl HttpRules {
     pub fn new(limits: Limits, checks_host: bool) -> HttpRules {
-        HttpRules { limits, checks_host, names: host_names() }
+        HttpRules { limits, memory: ServerMemory::new(&limits), checks_host, names: host_names() }
     }
 }
 
@@ -118,19 +128,19 @@ async fn connection<S: HttpService>(
     activity: Arc<Activity>,
     mut closed: watch::Receiver<bool>,
 ) {
-    let memory = Quota::new(rules.limits.connection_memory);
+    let memory = rules.memory.connection();
     let address: Arc<str> = caller.address.into();
     let answer = |request: Request<Incoming>| {
         let (service, memory, address) = (service.clone(), memory.clone(), address.clone());
         let (rules, activity) = (rules.clone(), activity.clone());
         async move {
-            let memory = memory.share();
-            let answer = respond(request, &*service, &rules, &activity, memory, &address);
+            let answer = respond(request, &*service, &rules, &activity, &memory, &address);
             Ok::<_, Infallible>(answer.await)
         }
     };
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(MOST_HEAD);
+    let io = StallGuard::new(io, STALLED);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), service_fn(answer)));
     let stopping = async { drop(closed.wait_for(|closed| *closed).await) };
     let served = tokio::select! {
@@ -150,21 +160,26 @@ async fn respond<S: HttpService>(
     service: &S,
     rules: &HttpRules,
     activity: &Activity,
-    memory: QuotaShare,
+    memory: &ConnectionMemory,
     address: &str,
-) -> Response<Full<Bytes>> {
+) -> Response<CountedBody> {
     let (head, body) = request.into_parts();
     let refused = match rules.checks_host {
         true => refuse_other_site(&head.headers, &rules.names, true),
         false => None,
     };
     if let Some((status, text)) = refused {
-        let mut response = Response::new(Full::new(error_json(text.trim_end()).into()));
+        let text = error_json(text.trim_end());
+        let mut response = Response::new(CountedBody::new(text.into(), None));
         *response.status_mut() = status;
         return response;
     }
-    let answer = match receive(body, rules.limits, memory, address).await {
-        Err(e) => HttpAnswer::json(status_of(e.code()), error_json(e.message())),
+    let received = match memory.call(&head.headers, address) {
+        Ok(counted) => receive(body, rules.limits, counted, address).await,
+        Err(e) => Err(e),
+    };
+    let answer = match received {
+        Err(e) => failure(&e),
         // The reservation lasts until the answer is made.
         Ok((body, _held)) => {
             let _running = activity.request();
@@ -172,7 +187,12 @@ async fn respond<S: HttpService>(
             service.answer(HttpRequest { method: head.method, path, body }).await
         }
     };
-    let mut response = Response::new(Full::new(answer.body));
+    // An answer counts until its client has read it.
+    let (answer, counted) = match memory.answer(answer.body.len(), address) {
+        Ok(counted) => (answer, Some(counted)),
+        Err(e) => (failure(&e), None),
+    };
+    let mut response = Response::new(CountedBody::new(answer.body, counted));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
@@ -184,6 +204,10 @@ async fn respond<S: HttpService>(
     response
 }
 
+fn failure(e: &Error) -> HttpAnswer {
+    HttpAnswer::json(status_of(e.code()), error_json(e.message()))
+}
+
 /// Restricts the page to its own script and style and to its own server.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
@@ -193,9 +217,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 async fn receive(
     body: Incoming,
     limits: Limits,
-    mut memory: QuotaShare,
+    mut memory: CallMemory,
     address: &str,
-) -> Result<(Bytes, (QuotaShare, Reservation))> {
+) -> Result<(Bytes, (CallMemory, Reservation))> {
     let announced = body.size_hint().lower();
     limits.message.admit(usize::try_from(announced).unwrap_or(usize::MAX), address)?;
     let mut process = Reservation::default();
@@ -275,6 +299,77 @@ mod tests {
             let mut answer = String::new();
             client.read_to_string(&mut answer).await.expect("is answered");
             assert!(answer.ends_with("ping"), "after {half:?}: {answer:?}");
+        }
+        server.abort();
+    }
+
+    /// An answer that is larger than the buffers of a socket.
+    struct Long;
+
+    const LONG: usize = 16 << 20;
+
+    impl HttpService for Long {
+        async fn answer(&self, request: HttpRequest) -> HttpAnswer {
+            let len = if request.path == "/long" { LONG } else { 4 };
+            HttpAnswer::json(StatusCode::OK, vec![b'x'; len])
+        }
+    }
+
+    /// A client that has asked for `path` and read nothing.
+    async fn ask(address: std::net::SocketAddr, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.expect("connects");
+        let request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sends");
+        stream
+    }
+
+    #[tokio::test]
+    async fn an_answer_counts_until_its_client_has_read_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = listener.local_addr().expect("has an address");
+        let messages = Limit { most: LONG + (1 << 20), ..Limits::DEFAULT.messages };
+        let rules = HttpRules::new(Limits { messages, ..Limits::DEFAULT }, false);
+        let server = tokio::spawn(serve(listener, Arc::new(Long), rules, std::future::pending()));
+        let mut first = ask(address, "/long").await;
+        // Its head has arrived, so the body is counted.
+        first.read_exact(&mut [0; 12]).await.expect("is answered");
+        let read = async |mut stream: TcpStream| {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("is answered");
+            answer
+        };
+        let refused = read(ask(address, "/long").await).await;
+        assert!(refused.starts_with("HTTP/1.1 429 "), "{}", &refused[..20]);
+        assert!(refused.contains("--max-message-memory"), "{refused}");
+        let short = read(ask(address, "/short").await).await;
+        assert!(short.ends_with("xxxx"), "a short answer has room: {short}");
+        assert!(read(first).await.ends_with("xxxx"));
+        let again = read(ask(address, "/long").await).await;
+        assert!(again.starts_with("HTTP/1.1 200 ") && again.len() > LONG);
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_long_head_is_refused_before_it_takes_memory() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = listener.local_addr().expect("has an address");
+        let rules = HttpRules::new(Limits::DEFAULT, false);
+        let server = tokio::spawn(serve(listener, Arc::new(Echo), rules, std::future::pending()));
+        for (len, expected) in [(MOST_HEAD / 2, "HTTP/1.1 200 "), (2 * MOST_HEAD, "HTTP/1.1 431 ")]
+        {
+            let mut client = TcpStream::connect(address).await.expect("connects");
+            let name = "x".repeat(len);
+            let head = format!("GET / HTTP/1.1\r\nConnection: close\r\nA: {name}");
+            let _ = client.write_all(head.as_bytes()).await;
+            if len < MOST_HEAD {
+                client.write_all(b"\r\n\r\n").await.expect("sends");
+            }
+            let mut answer = vec![0; expected.len()];
+            match client.read_exact(&mut answer).await {
+                Ok(_) => assert_eq!(String::from_utf8_lossy(&answer), expected, "{len} bytes"),
+                // The answer is lost if the server closes the connection before it has read all.
+                Err(e) => assert!(len > MOST_HEAD, "{len} bytes: {e}"),
+            }
         }
         server.abort();
     }

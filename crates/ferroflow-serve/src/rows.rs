@@ -30,6 +30,18 @@ fn with_rows(tensor: &Tensor, rows: usize) -> Shape {
     dims.into_iter().collect()
 }
 
+/// The bytes of tensors with one dtype.
+pub(crate) fn bytes(tensors: &[Tensor]) -> usize {
+    let each = element_bytes(tensors);
+    tensors.iter().map(|tensor| tensor.shape().elements().saturating_mul(each)).sum()
+}
+
+/// The bytes of one element; those of the reference to it, if it is a string.
+pub(crate) fn element_bytes(tensors: &[Tensor]) -> usize {
+    let plain = tensors.first().map(Tensor::dtype).filter(|dtype| dtype.is_plain());
+    plain.and_then(|dtype| dtype.size()).unwrap_or(size_of::<Bytes>())
+}
+
 /// The number of rows that all tensors have.
 pub(crate) fn count<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>) -> Result<usize> {
     let mut rows: Option<(usize, &str)> = None;

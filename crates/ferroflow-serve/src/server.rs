@@ -5,9 +5,9 @@ use crate::grpc::GrpcService;
 use crate::http::{self, HttpRules};
 use crate::models::{Models, ModelsOptions};
 use crate::rest::RestService;
-use ferroflow_cluster::TrustedListener;
 use ferroflow_cluster::rpc::{RpcServer, RpcService};
-use ferroflow_core::{Result, limits};
+use ferroflow_cluster::{TrustedListener, descriptors};
+use ferroflow_core::{Limits, Result, limits};
 use ferroflow_identity::Trust;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -76,11 +76,12 @@ impl ModelServer {
             async move { drop(stopped.wait_for(|stopped| *stopped).await) }
         };
         let service: Arc<dyn RpcService> = Arc::new(GrpcService { models: models.clone() });
-        let calls = RpcServer::default().serve(grpc, service, stopping());
+        let limits = of_port(limits(), descriptors());
+        let calls = RpcServer { limits, ..RpcServer::default() }.serve(grpc, service, stopping());
         let pages = async {
             if let Some(rest) = rest {
                 let service = Arc::new(RestService { models: models.clone() });
-                let rules = HttpRules::new(limits(), checks_host);
+                let rules = HttpRules::new(limits, checks_host);
                 http::serve(rest, service, rules, stopping()).await;
             }
         };
@@ -93,5 +94,23 @@ impl ModelServer {
         }
         stop.send_replace(true);
         serving.await;
+    }
+}
+
+/// The limits of one of the two ports, in a process that may have so many descriptors. Files and
+/// handshakes need descriptors too.
+fn of_port(mut limits: Limits, descriptors: usize) -> Limits {
+    limits.connections.most = limits.connections.most.min(descriptors / 4).max(1);
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_others() {
+        let most = |descriptors| of_port(Limits::DEFAULT, descriptors).connections.most;
+        assert_eq!([2, 256, 1024, 1 << 20].map(most), [1, 64, 256, 4096]);
     }
 }

@@ -13,7 +13,7 @@ const METADATA_ENTRY: usize = 128;
 
 /// The memory of all calls of a server.
 #[derive(Clone, Debug)]
-pub(super) struct ServerMemory {
+pub struct ServerMemory {
     used: Arc<Quota>,
     /// The share that a connection may always use.
     granted: usize,
@@ -21,6 +21,7 @@ pub(super) struct ServerMemory {
 }
 
 impl ServerMemory {
+    /// The memory that these limits allow.
     pub fn new(limits: &Limits) -> ServerMemory {
         let memory = memory_limit();
         let most = limits.messages.most.min(memory / 4 * 3);
@@ -39,7 +40,7 @@ impl ServerMemory {
 
 /// The memory of all calls of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct ConnectionMemory {
+pub struct ConnectionMemory {
     server: ServerMemory,
     used: Arc<Quota>,
 }
@@ -71,7 +72,7 @@ impl ConnectionMemory {
 
 /// The memory of a call or of an answer, until this is dropped.
 #[derive(Debug)]
-pub(super) struct CallMemory {
+pub struct CallMemory {
     connection: ConnectionMemory,
     of_connection: QuotaShare,
     of_server: QuotaShare,

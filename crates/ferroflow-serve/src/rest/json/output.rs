@@ -16,7 +16,15 @@ const BYTES_SUFFIX: &str = "_bytes";
 
 /// The answer to a predict request.
 pub(crate) fn write_outputs(outputs: &[(String, Tensor)], format: Format) -> Result<Bytes> {
-    let bytes = outputs.iter().map(|(_, tensor)| text_bytes(tensor)).fold(0, usize::saturating_add);
+    let text = |(name, tensor): &(String, Tensor)| {
+        // Each row repeats the names of several outputs.
+        let rows = match (format, tensor.shape().dims()) {
+            (Format::Row, [rows, ..]) if outputs.len() > 1 => *rows,
+            _ => 1,
+        };
+        text_bytes(tensor).saturating_add(json_len(name.as_bytes()).saturating_mul(rows))
+    };
+    let bytes = outputs.iter().map(text).fold(0, usize::saturating_add);
     limits().message.admit(bytes, "the answer")?;
     let _memory = Reservation::new(bytes)?;
     let mut out = String::new();
@@ -52,8 +60,18 @@ fn text_bytes(tensor: &Tensor) -> usize {
     const NUMBER: usize = 8;
     let dims = tensor.shape().dims().iter();
     let lists = dims.fold(1usize, |product, &dim| product.saturating_mul(dim.max(1)));
-    let texts = tensor.strings().unwrap_or_default().iter().map(|text| text.len() / 3 * 4);
-    lists.saturating_mul(NUMBER).saturating_add(texts.sum())
+    let texts = tensor.strings().unwrap_or_default().iter().map(|text| json_len(text));
+    lists.saturating_mul(NUMBER).saturating_add(texts.fold(0, usize::saturating_add))
+}
+
+/// The most bytes of a text in JSON: a control character becomes six, and other bytes base64.
+fn json_len(text: &[u8]) -> usize {
+    let one = |byte: &u8| match byte {
+        0..b' ' => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    text.iter().map(one).sum::<usize>().max(text.len() / 3 * 4)
 }
 
 fn write_rows(out: &mut String, outputs: &[(String, Tensor)]) -> Result<()> {
@@ -252,6 +270,20 @@ mod tests {
             let e = write_outputs(&[("y".to_string(), zeros.clone())], format).unwrap_err();
             assert_eq!(e.code(), ferroflow_core::Code::ResourceExhausted, "{e}");
         }
+    }
+
+    #[test]
+    fn the_text_of_control_characters_and_of_repeated_names_counts() {
+        let controls = Bytes::from(vec![1; 1000]);
+        assert_eq!(json_len(&controls), 6000);
+        let rows = Tensor::from_strings([3], vec![controls; 3]).unwrap();
+        let text = write_outputs(&[("y".into(), rows.clone())], Format::Row).unwrap();
+        assert!(text.len() > 18_000 && text_bytes(&rows) + 100 > text.len());
+        let zeros = Tensor::zeros(DType::Float, [1 << 12]).unwrap();
+        let outputs = ["a", "b"].map(|name| (name.repeat(1 << 20), zeros.clone()));
+        assert!(write_outputs(&outputs, Format::Column).is_ok());
+        let e = write_outputs(&outputs, Format::Row).unwrap_err();
+        assert_eq!(e.code(), ferroflow_core::Code::ResourceExhausted, "{e}");
     }
 
     #[test]
