@@ -303,7 +303,14 @@ impl MonitoredSession {
                         return Err(e.context(text));
                     }
                     self.recover().map_err(|again| {
-                        again.context(format!("after the session failed ({})", e.message()))
+                        let text = format!("after the session failed ({})", e.message());
+                        match again.code() {
+                            // The session is closed. A caller must not take this for a slow step.
+                            Code::DeadlineExceeded => {
+                                Error::new(Code::Unavailable, again.message()).context(text)
+                            }
+                            _ => again.context(text),
+                        }
                     })?;
                 }
                 result => return result,
@@ -655,6 +662,35 @@ mod tests {
         let mut s = MonitoredTraining::new(&g, &train).open(lost).unwrap();
         let e = s.train(()).unwrap_err();
         assert!(e.message().contains("times without a step"), "{e}");
+    }
+
+    #[test]
+    fn a_chief_that_does_not_come_back_is_no_slow_step() {
+        let g = graph();
+        let w = g.variable("w", 0.0);
+        let train = Sgd::new(0.1).minimize_counted(&w.square(), &g.global_step());
+        let is_first = AtomicBool::new(true);
+        let open = move |g: &Graph| {
+            if !is_first.swap(false, Ordering::AcqRel) {
+                // A server without values: the chief is gone too.
+                return session(g);
+            }
+            let lost = Lost {
+                inner: crate::testing::runner(g)?,
+                trained: std::sync::atomic::AtomicU32::new(1),
+                is_closed: Default::default(),
+                closed: Default::default(),
+            };
+            let first = Session::with_runner(g, Arc::new(lost))?;
+            first.run(&g.global_initializer())?;
+            Ok(first)
+        };
+        let training = MonitoredTraining::new(&g, &train).chief(false).wait(Duration::ZERO);
+        let mut s = training.open(open).unwrap();
+        let e = s.train(()).unwrap_err();
+        assert_eq!(e.code(), Code::Unavailable, "{e}");
+        assert!(e.message().contains("the chief did not initialize the variables"), "{e}");
+        assert!(e.message().contains("the server is gone"), "{e}");
     }
 
     #[test]
