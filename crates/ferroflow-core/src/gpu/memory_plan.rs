@@ -140,7 +140,7 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (seed >> 33) % below
         };
-        for _ in 0..20 {
+        for _ in 0..if cfg!(miri) { 2 } else { 20 } {
             let mut trace = MemoryTrace::default();
             let mut live: Vec<u64> = Vec::new();
             for i in 0..200 {
