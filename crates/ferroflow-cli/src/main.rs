@@ -3,11 +3,10 @@
 
 use std::process::ExitCode;
 
-use ferroflow_core::CountedHeap;
-use mimalloc::MiMalloc;
+use ferroflow_core::{CountedHeap, Mimalloc};
 
 #[global_allocator]
-static ALLOCATOR: CountedHeap<MiMalloc> = CountedHeap(MiMalloc);
+static ALLOCATOR: CountedHeap<Mimalloc> = CountedHeap(Mimalloc);
 
 fn main() -> ExitCode {
     ferroflow_command::main_from(std::env::args_os().collect(), None).into()

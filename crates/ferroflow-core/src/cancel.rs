@@ -1,7 +1,8 @@
 //! Cancellation: one token per step, with callbacks that end blocked operations.
 
-use crate::{Error, HashMap, Result};
+use crate::{Error, Result};
 use parking_lot::Mutex;
+use slab::Slab;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,8 +21,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     error: Option<Error>,
-    next: u64,
-    callbacks: HashMap<u64, Callback>,
+    /// Empty once it is cancelled.
+    callbacks: Slab<Callback>,
 }
 
 impl CancelToken {
@@ -42,7 +43,7 @@ impl CancelToken {
             self.0.fired.store(true, Ordering::Release);
             std::mem::take(&mut state.callbacks)
         };
-        for callback in callbacks.into_values() {
+        for (_, callback) in callbacks {
             callback(&error);
         }
     }
@@ -71,9 +72,7 @@ impl CancelToken {
             callback(&error);
             return OnCancel { token: CancelToken::default(), id: 0 };
         }
-        let id = state.next;
-        state.next += 1;
-        state.callbacks.insert(id, Box::new(callback));
+        let id = state.callbacks.insert(Box::new(callback));
         OnCancel { token: self.clone(), id }
     }
 
@@ -90,13 +89,13 @@ impl CancelToken {
 #[must_use = "dropping this takes the callback back"]
 pub struct OnCancel {
     token: CancelToken,
-    id: u64,
+    id: usize,
 }
 
 impl Drop for OnCancel {
     fn drop(&mut self) {
         // Drop the callback after the lock is released: its captured values may own a token.
-        let callback = self.token.0.state.lock().callbacks.remove(&self.id);
+        let callback = self.token.0.state.lock().callbacks.try_remove(self.id);
         drop(callback);
     }
 }

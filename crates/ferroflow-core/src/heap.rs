@@ -1,6 +1,10 @@
 //! Counts the bytes of the heap. Values that no tensor holds (hash tables, lists, graphs) count
 //! against the memory limit by this alone.
 
+mod mimalloc;
+
+pub use mimalloc::Mimalloc;
+
 use crate::{MemoryOwner, Reservation, Result};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -49,16 +53,24 @@ fn taken_by_thread() -> isize {
 /// ```
 pub struct CountedHeap<A>(pub A);
 
+#[inline]
 fn add(bytes: isize) {
     let _ = UNREPORTED.try_with(|unreported| {
-        let mut sum = unreported.get() + bytes;
-        if sum.abs() >= PORTION {
-            IN_USE.fetch_add(sum, Ordering::Relaxed);
-            let _ = REPORTED.try_with(|reported| reported.set(reported.get().wrapping_add(sum)));
-            sum = 0;
+        let sum = unreported.get() + bytes;
+        if (-PORTION..PORTION).contains(&sum) {
+            unreported.set(sum);
+        } else {
+            unreported.set(0);
+            report(sum);
         }
-        unreported.set(sum);
     });
+}
+
+/// Out of line: each allocation calls [`add`].
+#[cold]
+fn report(bytes: isize) {
+    IN_USE.fetch_add(bytes, Ordering::Relaxed);
+    let _ = REPORTED.try_with(|reported| reported.set(reported.get().wrapping_add(bytes)));
 }
 
 // SAFETY: every call goes to `A` as it is. Counting neither allocates nor panics: sizes are at most

@@ -60,7 +60,7 @@ pub use gpu_choice::GpuChoice;
 pub use gpu_timeline::{GpuTimeline, GpuWork};
 pub use half::{bf16, f16};
 pub use hash::{HashMap, HashSet};
-pub use heap::{CountedHeap, count_heap};
+pub use heap::{CountedHeap, Mimalloc, count_heap};
 pub use incoming_tensor::IncomingTensor;
 pub use inline::{Flush, InlineScope, ThreadKind};
 pub use kernel::{

@@ -30,8 +30,8 @@ mod wire;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: ferroflow_core::CountedHeap<mimalloc::MiMalloc> =
-    ferroflow_core::CountedHeap(mimalloc::MiMalloc);
+static ALLOCATOR: ferroflow_core::CountedHeap<ferroflow_core::Mimalloc> =
+    ferroflow_core::CountedHeap(ferroflow_core::Mimalloc);
 
 #[pymodule]
 fn _ferroflow(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,6 +14,7 @@ use crate::plan::{CONTROL, Edge, NodeKind, Plan, PlanNode, ROOT};
 use crate::slots::Slots;
 use ferroflow_core::{HashMap, Tensor, Value};
 use parking_lot::Mutex;
+use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -21,13 +22,7 @@ use std::sync::Arc;
 pub(crate) struct Frames {
     root: Arc<Frame>,
     /// Nodes whose async kernels are under way.
-    parked: Mutex<Parked>,
-}
-
-#[derive(Default)]
-struct Parked {
-    nodes: HashMap<u64, ReadyNode>,
-    next: u64,
+    parked: Mutex<Slab<ReadyNode>>,
 }
 
 /// One instance of a frame.
@@ -198,19 +193,15 @@ impl Propagator for Frames {
     }
 
     fn park(&self, ready: ReadyNode) -> u64 {
-        let mut parked = self.parked.lock();
-        let token = parked.next;
-        parked.next += 1;
-        parked.nodes.insert(token, ready);
-        token
+        self.parked.lock().insert(ready) as u64
     }
 
     fn parked_node(&self, token: u64) -> Option<u32> {
-        self.parked.lock().nodes.get(&token).map(|ready| ready.node)
+        self.parked.lock().get(token as usize).map(|ready| ready.node)
     }
 
     fn unpark(&self, token: u64) -> Option<ReadyNode> {
-        self.parked.lock().nodes.remove(&token)
+        self.parked.lock().try_remove(token as usize)
     }
 
     fn finish(self, _: &Plan, _: bool) {}

@@ -15,6 +15,7 @@ use ferroflow_core::{
 };
 use ferroflow_metrics::TaskMetrics;
 use parking_lot::Mutex;
+use slab::Slab;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -69,8 +70,7 @@ struct BoundSession {
 
 #[derive(Default)]
 struct State {
-    runs: HashMap<u64, CancelToken>,
-    next_run: u64,
+    runs: Slab<CancelToken>,
     partial: Option<Arc<PartialExecution>>,
     /// Why the step is over, once it is.
     ended: Option<Error>,
@@ -108,9 +108,7 @@ impl WorkerStep {
         if let Some(why) = &state.ended {
             return Err(why.clone());
         }
-        let id = state.next_run;
-        state.next_run += 1;
-        state.runs.insert(id, cancel.clone());
+        let id = state.runs.insert(cancel.clone());
         Ok(RunGuard { step: self.clone(), id })
     }
 
@@ -129,7 +127,7 @@ impl WorkerStep {
             state.partial = None;
             std::mem::take(&mut state.runs)
         };
-        for cancel in runs.into_values() {
+        for (_, cancel) in runs {
             cancel.cancel(why.clone());
         }
         self.rendezvous.abort_now(why);
@@ -140,12 +138,12 @@ impl WorkerStep {
 /// A run that has not ended.
 pub(super) struct RunGuard {
     step: Arc<WorkerStep>,
-    id: u64,
+    id: usize,
 }
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.step.state.lock().runs.remove(&self.id);
+        self.step.state.lock().runs.try_remove(self.id);
     }
 }
 
