@@ -152,7 +152,7 @@ impl MasterOf {
 
     async fn run_step(
         &self,
-        request: RunStepRequest,
+        mut request: RunStepRequest,
         timeout: Option<Duration>,
     ) -> Result<RunStepResponse> {
         match self {
@@ -167,7 +167,8 @@ impl MasterOf {
             }
             MasterOf::Here(service) => {
                 let _inside = service.drain.enter()?;
-                let call = service.master.run_step(request, &service.worker.owners().here);
+                let owner = &service.worker.owners().here;
+                let call = service.master.run_step(&mut request, owner);
                 match timeout {
                     None => call.await,
                     // Dropping the call cancels its step.

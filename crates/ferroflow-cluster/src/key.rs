@@ -29,6 +29,13 @@ pub(crate) fn destination_of(key: &str) -> &str {
     parts(key).nth(2).unwrap_or_default()
 }
 
+/// The part of a key that names the sending device and its incarnation.
+pub(crate) fn origin_of(key: &str) -> Option<&str> {
+    let device = source_of(key).len() + 1;
+    let end = memchr::memchr(b';', key.as_bytes().get(device..)?)?;
+    Some(&key[..device + end + 1])
+}
+
 /// The incarnation of the sending device of a key.
 pub(crate) fn incarnation_of(key: &str) -> Option<u64> {
     hex(parts(key).nth(1)?)
@@ -39,16 +46,28 @@ fn hex(digits: &str) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }
-    digits.bytes().try_fold(0, |number, digit| {
-        let value = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            b'A'..=b'F' => digit - b'A' + 10,
-            _ => return None,
-        };
-        Some(number << 4 | u64::from(value))
-    })
+    let (mut number, mut is_bad) = (0, false);
+    for digit in digits.bytes() {
+        let value = HEX[usize::from(digit)];
+        is_bad |= value == NO_DIGIT;
+        number = number << 4 | u64::from(value & 15);
+    }
+    (!is_bad).then_some(number)
 }
+
+const NO_DIGIT: u8 = u8::MAX;
+
+/// The value of each hexadecimal digit.
+static HEX: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
 
 /// The same as `str::split`, but faster: each step parses several keys.
 fn parts(key: &str) -> impl Iterator<Item = &str> {
@@ -86,6 +105,9 @@ mod tests {
         let key = ParsedKey::parse(&text).unwrap();
         assert_eq!((key.source, key.source_incarnation), (ps, 12345));
         assert_eq!(key.source_name.kind.as_deref(), Some("CPU"));
+        assert_eq!(origin_of(&text).unwrap(), format!("{ps};0000000000003039;"));
+        assert_eq!((origin_of(ps), origin_of("a;b")), (None, None));
+        assert_eq!(hex("00fFAb09"), Some(0x00ff_ab09));
         for bad in [
             "".to_string(),
             "a;b;c".to_string(),

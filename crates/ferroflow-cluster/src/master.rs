@@ -32,7 +32,9 @@ use crate::wire;
 use crate::worker::Worker;
 use discover::{Asked, discover};
 use ferroflow_core::inline::may_convert_inline;
-use ferroflow_core::{CancelToken, DeviceInfo, Error, HashMap, Limits, Result, ensure, err};
+use ferroflow_core::{
+    CancelToken, DeviceInfo, Error, HashMap, Limits, Result, Tensor, ensure, err,
+};
 use ferroflow_graph::RunMetadata;
 use ferroflow_graph::wire::step::{
     FULL_TRACE, RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
@@ -46,6 +48,7 @@ use parking_lot::{Mutex, RwLock};
 use peer::Peer;
 use session::MasterSession;
 use shared_step::SharedStep;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
@@ -216,19 +219,28 @@ impl Master {
         caller: &Arc<PeerIdentity>,
     ) -> Result<RunStepResponse> {
         if request.block_feeds.is_empty() && !request.takes_blocks {
-            return self.run_step(request, caller).await;
+            return self.run_step(&mut request, caller).await;
         }
+        Box::pin(self.run_step_with_blocks(request, caller)).await
+    }
+
+    /// The same for a client that shares memory with the task.
+    async fn run_step_with_blocks(
+        &self,
+        mut request: RunStepRequest,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<RunStepResponse> {
         let session = self.opened(&request.session_handle, caller)?;
         let blocks = session.blocks().ok_or_else(not_mapped)?;
         let bytes = request.block_feeds.iter().map(|t| t.len).fold(0, usize::saturating_add);
         let of = blocks.clone();
-        let take = move || {
-            of.take(std::mem::take(&mut request.block_feeds), &mut request.feeds)?;
+        let read = move || {
+            of.take(take(&mut request.block_feeds), &mut request.feeds)?;
             Ok(request)
         };
-        let request = off_network(may_convert_inline(0, bytes), take).await?;
+        let mut request = off_network(may_convert_inline(0, bytes), read).await?;
         let takes_blocks = request.takes_blocks;
-        let mut response = self.run_step(request, caller).await?;
+        let mut response = self.run_step(&mut request, caller).await?;
         if !takes_blocks {
             return Ok(response);
         }
@@ -244,7 +256,7 @@ impl Master {
     /// Runs a step. A failure goes into the response when the client asked for that.
     pub async fn run_step(
         &self,
-        request: RunStepRequest,
+        request: &mut RunStepRequest,
         caller: &Arc<PeerIdentity>,
     ) -> Result<RunStepResponse> {
         let in_body = request.store_errors_in_response_body;
@@ -260,7 +272,7 @@ impl Master {
 
     async fn step(
         &self,
-        request: RunStepRequest,
+        request: &mut RunStepRequest,
         caller: &Arc<PeerIdentity>,
     ) -> Result<RunStepResponse> {
         self.ensure_new(request.request_id, "RunStep (Master)")?;
@@ -283,9 +295,9 @@ impl Master {
                 ..RunOptions::default()
             };
             let request = RunRequest {
-                feeds: request.feeds,
-                fetches: request.fetches,
-                targets: request.targets,
+                feeds: take(&mut request.feeds),
+                fetches: take(&mut request.fetches),
+                targets: take(&mut request.targets),
                 options,
             };
             let (cancel, done) = (step.cancel(), step.done());
@@ -296,15 +308,16 @@ impl Master {
             }
         } else {
             let handle = &request.partial_run_handle;
-            session.partial_run(handle, request.feeds, request.fetches, step.cancel(), step.done());
+            let (feeds, fetches) = (take(&mut request.feeds), take(&mut request.fetches));
+            session.partial_run(handle, feeds, fetches, step.cancel(), step.done());
         }
         let output = step.wait().await;
         timer.end(end_of(&output, opened.open.number));
         if let Some(shared) = shared {
             shared.end(output.is_ok());
         }
-        let (output, metadata) = with_metadata(output?).await?;
-        let tensors = fetches.into_iter().zip(output.tensors).collect();
+        let (tensors, metadata) = results(output?).await?;
+        let tensors = fetches.into_iter().zip(tensors).collect();
         Ok(RunStepResponse { tensors, metadata: Some(metadata), ..RunStepResponse::default() })
     }
 
@@ -338,8 +351,8 @@ impl Master {
         session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
         let output = step.wait().await;
         timer.end(end_of(&output, opened.open.number));
-        let (output, metadata) = with_metadata(output?).await?;
-        Ok(RunCallableResponse { fetches: output.tensors, metadata: Some(metadata) })
+        let (fetches, metadata) = results(output?).await?;
+        Ok(RunCallableResponse { fetches, metadata: Some(metadata) })
     }
 
     pub fn release_callable(
@@ -481,15 +494,17 @@ impl Master {
     }
 }
 
-/// The recorded times and graphs of a step, as a message.
-async fn with_metadata(output: RunOutput) -> Result<(RunOutput, RunMetadata)> {
+/// The fetched tensors of a step, and its recorded times and graphs as a message.
+async fn results(output: RunOutput) -> Result<(Vec<Tensor>, RunMetadata)> {
     let RunOutput { stats, partition_graphs, costs, .. } = &output;
-    let is_quick = stats.is_none() && partition_graphs.is_empty() && costs.is_none();
+    if stats.is_none() && partition_graphs.is_empty() && costs.is_none() {
+        return Ok((output.tensors, output.metadata));
+    }
     let encode = move || {
         let metadata = wire::run_metadata(&output)?;
-        Ok((output, metadata))
+        Ok((output.tensors, metadata))
     };
-    off_network(is_quick, encode).await
+    Box::pin(off_network(false, encode)).await
 }
 
 /// Counts the end of a step of a session in the metrics, and logs a failure.
@@ -516,6 +531,7 @@ fn ensure_once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
 struct ClientStep {
     cancel: CancelToken,
     tell: Mutex<Option<oneshot::Sender<Result<RunOutput>>>>,
+    /// `None` when the step has ended.
     told: Option<oneshot::Receiver<Result<RunOutput>>>,
 }
 
@@ -539,15 +555,18 @@ impl ClientStep {
     }
 
     async fn wait(mut self) -> Result<RunOutput> {
-        let Some(told) = self.told.take() else { return Err(gone()) };
-        told.await.unwrap_or_else(|_| Err(gone()))
+        let Some(told) = &mut self.told else { return Err(gone()) };
+        let output = told.await.unwrap_or_else(|_| Err(gone()));
+        self.told = None;
+        output
     }
 }
 
 impl Drop for ClientStep {
     fn drop(&mut self) {
-        // After the step has ended this does nothing.
-        self.cancel.cancel(err!(Cancelled, "the client went away"));
+        if self.told.is_some() {
+            self.cancel.cancel(err!(Cancelled, "the client went away"));
+        }
     }
 }
 

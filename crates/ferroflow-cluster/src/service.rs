@@ -51,7 +51,6 @@ impl RpcService for Arc<TaskService> {
         Box::pin(async move {
             let path = request.path().to_string();
             let caller = request.caller.clone();
-            let client = request.metadata(CLIENT).map(str::to_string);
             if path == EXAMINE {
                 return Ok(crate::examine::answer(request.body.len()));
             }
@@ -63,6 +62,7 @@ impl RpcService for Arc<TaskService> {
                     me.call_master(method, &path, request.body, &caller).await
                 }
                 Some(("WorkerService", method)) => {
+                    let client = request.metadata(CLIENT).map(str::to_string);
                     me.call_worker(method, &path, request.body, &caller, client.as_deref()).await
                 }
                 _ => Err(RpcStatus::unknown_method(&path)),
@@ -78,6 +78,8 @@ impl RpcService for Arc<TaskService> {
 }
 
 impl TaskService {
+    /// Runs a step, or answers another call of MasterService. Those are boxed: each call of a step
+    /// would reserve memory for the largest of them.
     pub async fn call_master(
         self: &Arc<Self>,
         method: &str,
@@ -95,14 +97,6 @@ impl TaskService {
                 let is_quick = is_quick(named(&response.tensors));
                 segments(off_network(is_quick, move || response.encode()).await)
             }
-            // As between tasks, only the automatic data path has shared memory.
-            "ShareBlocks" if self.identity.path != DataPath::Auto => {
-                encode(ShareBlocksResponse::default())
-            }
-            "ShareBlocks" => {
-                let answer = master.share_blocks(decode(body).await?, caller).await;
-                encode(answer.map_err(status)?)
-            }
             "RunCallable" => {
                 let _inside = self.drain.enter().map_err(status)?;
                 let request =
@@ -111,6 +105,28 @@ impl TaskService {
                 let response = master.run_callable(request, caller).await.map_err(status)?;
                 let is_quick = is_quick(response.fetches.iter());
                 segments(off_network(is_quick, move || response.encode()).await)
+            }
+            _ => Box::pin(self.manage(method, path, body, caller)).await,
+        }
+    }
+
+    /// The calls of MasterService that run no step.
+    async fn manage(
+        self: &Arc<Self>,
+        method: &str,
+        path: &str,
+        body: Chunks,
+        caller: &Arc<PeerIdentity>,
+    ) -> Result<Chunks, RpcStatus> {
+        let master = &self.master;
+        match method {
+            // As between tasks, only the automatic data path has shared memory.
+            "ShareBlocks" if self.identity.path != DataPath::Auto => {
+                encode(ShareBlocksResponse::default())
+            }
+            "ShareBlocks" => {
+                let answer = master.share_blocks(decode(body).await?, caller).await;
+                encode(answer.map_err(status)?)
             }
             "CreateSession" => {
                 let request: CreateSessionRequest = decode(body).await?;
@@ -167,6 +183,8 @@ impl TaskService {
         }
     }
 
+    /// Answers a call of a step, or another call of WorkerService. Those are boxed, as in
+    /// [`TaskService::call_master`].
     async fn call_worker(
         &self,
         method: &str,
@@ -196,6 +214,21 @@ impl TaskService {
                 worker.cleanup_graph(request.step_id, caller);
                 encode(())
             }
+            _ => Box::pin(self.manage_worker(method, path, body, caller, client)).await,
+        }
+    }
+
+    /// The calls of WorkerService that belong to no single step.
+    async fn manage_worker(
+        &self,
+        method: &str,
+        path: &str,
+        body: Chunks,
+        caller: &Arc<PeerIdentity>,
+        client: Option<&str>,
+    ) -> Result<Chunks, RpcStatus> {
+        let worker = &self.worker;
+        match method {
             "GetStatus" => {
                 let request: GetStatusRequest = decode(body).await?;
                 if request.measures_devices {

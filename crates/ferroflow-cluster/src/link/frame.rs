@@ -174,9 +174,12 @@ impl LinkFrame {
                 payload: tensor.byte_len() as u64,
                 ..FrameHead::new(FrameKind::Plain, step)
             };
-            let payload =
-                if tensor.byte_len() == 0 { Bytes::new() } else { tensor.to_wire_bytes()? };
-            return Ok(LinkFrame::new(head, tensor.shape().dims(), key, payload));
+            let dims = tensor.shape().dims();
+            if tensor.byte_len() <= SMALL {
+                let bytes = if tensor.byte_len() == 0 { &[] } else { tensor.bytes()? };
+                return Ok(LinkFrame::in_one_piece(head, dims, key, bytes));
+            }
+            return Ok(LinkFrame::new(head, dims, key, tensor.to_wire_bytes()?));
         }
         // Encoded like an answer to RecvTensor.
         let answer =
@@ -241,12 +244,12 @@ impl LinkFrame {
             Ok(()) => (0, false, ""),
             Err(e) => (e.code() as i32, e.is_derived(), e.message()),
         };
-        let mut payload = BytesMut::with_capacity(8);
-        payload.put_i32_le(code);
-        payload.put_i32_le(is_derived.into());
+        let mut payload = [0; 8];
+        payload[..4].copy_from_slice(&code.to_le_bytes());
+        payload[4..].copy_from_slice(&i32::from(is_derived).to_le_bytes());
         let head =
             FrameHead { payload: payload.len() as u64, ..FrameHead::new(FrameKind::Ran, call) };
-        LinkFrame::new(head, &[], cut(message, MAX_NAME), payload.freeze())
+        LinkFrame::in_one_piece(head, &[], cut(message, MAX_NAME), &payload)
     }
 
     pub fn cancel(call: i64) -> LinkFrame {
@@ -257,18 +260,23 @@ impl LinkFrame {
         LinkFrame::new(FrameHead::new(FrameKind::CleanUp, step), &[], "", Bytes::new())
     }
 
-    fn new(mut head: FrameHead, dims: &[usize], name: &str, mut payload: Bytes) -> LinkFrame {
+    fn new(head: FrameHead, dims: &[usize], name: &str, payload: Bytes) -> LinkFrame {
+        match payload.len() <= SMALL {
+            true => LinkFrame::in_one_piece(head, dims, name, &payload),
+            false => LinkFrame { payload, ..LinkFrame::in_one_piece(head, dims, name, &[]) },
+        }
+    }
+
+    /// A frame with a copy of its payload.
+    fn in_one_piece(mut head: FrameHead, dims: &[usize], name: &str, payload: &[u8]) -> LinkFrame {
         head.rank = dims.len() as u8;
         head.name = name.len() as u32;
-        let mut bytes = BytesMut::with_capacity(HEAD + head.rest() + SMALL.min(payload.len()));
+        let mut bytes = BytesMut::with_capacity(HEAD + head.rest() + payload.len());
         head.put(&mut bytes);
         dims.iter().for_each(|dim| bytes.put_u64_le(*dim as u64));
         bytes.put_slice(name.as_bytes());
-        if payload.len() <= SMALL {
-            bytes.put_slice(&payload);
-            payload = Bytes::new();
-        }
-        LinkFrame { head: bytes.freeze(), payload }
+        bytes.put_slice(payload);
+        LinkFrame { head: bytes.freeze(), payload: Bytes::new() }
     }
 }
 

@@ -6,7 +6,7 @@ use super::loans;
 use super::outbox::Outbox;
 use super::reader::FrameReader;
 use super::{DataPath, Identity, Link, LinkSource, Receiver};
-use crate::key::{incarnation_of, source_of};
+use crate::key::{incarnation_of, origin_of, source_of};
 use crate::listen::AUDIT;
 use crate::net::{Halves, NetStream, UcxStream};
 use crate::part::{PartDone, PartOutput};
@@ -90,9 +90,9 @@ pub(crate) async fn serve(
     let (blocks, source) = admitted?;
     let outbox = Outbox::new(write, is_direct);
     let reader = FrameReader::new(read);
-    let names = Vec::new();
+    let origins = Vec::new();
     let gpus = if local.is_some() { own.gpus.clone() } else { Vec::new() };
-    let mut incoming = IncomingLink { reader, blocks, gpus, source, names, receiver };
+    let mut incoming = IncomingLink { reader, blocks, gpus, source, origins, receiver };
     if hello.purpose == ConnectionPurpose::Bulk {
         return incoming.take_values().await;
     }
@@ -193,13 +193,14 @@ struct IncomingLink {
     /// GPUs that a task of this user on this host may share.
     gpus: Vec<Arc<dyn Gpu>>,
     source: Arc<LinkSource>,
-    /// Other names under which the source sends.
-    names: Vec<String>,
+    /// Devices of the source, as the keys of its values begin.
+    origins: Vec<String>,
     receiver: Arc<dyn Receiver>,
 }
 
-/// The other names of a source that are remembered.
-const MOST_NAMES: usize = 16;
+/// The devices of a source that are remembered, and the most bytes of each.
+const MOST_ORIGINS: usize = 16;
+const LONGEST_ORIGIN: usize = 256;
 
 impl IncomingLink {
     /// Reads large values, each as soon as there is room for it.
@@ -364,18 +365,23 @@ impl IncomingLink {
     /// Checks that the key belongs to one of the sender's own devices, by incarnation and name. The
     /// task has reported its own incarnations.
     fn check_source(&mut self, key: &str) -> Result<()> {
-        let task = task_of(source_of(key));
-        let is_known = task == self.source.task || self.names.iter().any(|name| name == task);
-        let is_its = is_known || self.receiver.may_send_as(&self.source, task);
-        if is_its && !is_known && self.names.len() < MOST_NAMES {
-            self.names.push(task.to_string());
+        if self.origins.iter().any(|origin| key.starts_with(origin)) {
+            return Ok(());
         }
+        let task = task_of(source_of(key));
+        let is_its = task == self.source.task || self.receiver.may_send_as(&self.source, task);
         ensure!(
             is_its && incarnation_of(key).is_some_and(|i| self.source.incarnations.contains(&i)),
             InvalidArgument,
             "{} sent {key}, which belongs to another task",
             self.source.task
         );
+        if let Some(origin) = origin_of(key)
+            && origin.len() <= LONGEST_ORIGIN
+            && self.origins.len() < MOST_ORIGINS
+        {
+            self.origins.push(origin.to_string());
+        }
         Ok(())
     }
 }
@@ -481,9 +487,9 @@ pub(crate) async fn fuzz(data: &[u8]) {
     let source = Arc::new(LinkSource { task: "fuzz".into(), incarnations: vec![1], identity });
     let reader = FrameReader::new(Box::new(std::io::Cursor::new(data.to_vec())));
     let outbox = Outbox::new(Box::new(tokio::io::sink()), false);
-    let names = Vec::new();
+    let origins = Vec::new();
     let gpus = Vec::new();
-    let mut incoming = IncomingLink { reader, blocks: None, gpus, source, names, receiver };
+    let mut incoming = IncomingLink { reader, blocks: None, gpus, source, origins, receiver };
     let calls = Arc::new(IncomingCalls {
         outbox,
         source: incoming.source.clone(),

@@ -8,7 +8,6 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::io::IoSlice;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -27,8 +26,8 @@ pub(super) struct Framed {
     /// How many bytes of the head are sent.
     sent: usize,
     message: Chunks,
-    /// Counts the message until the peer has taken all of it.
-    _memory: Option<Arc<CallMemory>>,
+    /// Counts the message until the peer has taken all of it. In the last part of the message.
+    _memory: Option<CallMemory>,
 }
 
 impl Buf for Framed {
@@ -79,23 +78,21 @@ pub(super) fn send(
     stream: &mut SendStream<Framed>,
     message: Chunks,
     end: bool,
-    memory: Option<CallMemory>,
+    mut memory: Option<CallMemory>,
 ) -> Result<(), h2::Error> {
     let length = u32::try_from(message.len()).expect("the length was checked");
     let [a, b, c, d] = length.to_be_bytes();
     let mut rest = message.join_small();
-    let memory = memory.map(Arc::new);
-    let framed =
-        |head, sent| Framed { head, sent, message: Chunks::new(), _memory: memory.clone() };
-    let mut head = framed([0, a, b, c, d], 0);
+    let (mut head, mut sent) = ([0, a, b, c, d], 0);
     loop {
-        head.message = rest.split_to(rest.len().min(MOST_QUEUED));
+        let message = rest.split_to(rest.len().min(MOST_QUEUED));
         let last = rest.is_empty();
-        stream.send_data(head, end && last)?;
+        let memory = if last { memory.take() } else { None };
+        stream.send_data(Framed { head, sent, message, _memory: memory }, end && last)?;
         if last {
             return Ok(());
         }
-        head = framed([0; HEAD], HEAD);
+        (head, sent) = ([0; HEAD], HEAD);
     }
 }
 

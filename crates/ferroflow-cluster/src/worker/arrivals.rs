@@ -9,6 +9,7 @@ use ferroflow_core::{
 };
 use ferroflow_metrics::TaskMetrics;
 use parking_lot::Mutex;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,6 +34,20 @@ struct State {
 }
 
 impl State {
+    /// Takes what a receiver of `key` gets at once, if it need not wait.
+    fn take_ready(&mut self, key: &RendezvousKey) -> Option<Result<Received>> {
+        if let Some(error) = &self.aborted {
+            return Some(Err(error.clone()));
+        }
+        match self.slots.remove(&*key.0)? {
+            Slot::Value(value) => Some(value),
+            waiting => {
+                self.slots.insert(key.0.clone(), waiting);
+                Some(Err(err!(Internal, "{} is received twice", key.0)))
+            }
+        }
+    }
+
     fn begin_wait(&mut self, now: Instant) {
         self.waiting += 1;
         self.since.get_or_insert(now);
@@ -54,8 +69,8 @@ enum Slot {
 struct Waiter {
     done: RecvDone,
     cancel: CancelToken,
-    /// Set right after the waiter is in the table. Dropping it deregisters the callback.
-    on_cancel: Option<OnCancel>,
+    /// Dropping it deregisters the callback.
+    on_cancel: OnCancel,
     since: Instant,
     /// Whether a RecvTensor asks for the value.
     is_asked: bool,
@@ -115,42 +130,36 @@ impl Arrivals {
         is_asked: bool,
         done: RecvDone,
     ) {
-        {
-            let mut state = self.state.lock();
-            let ready = match (&state.aborted, state.slots.get(&*key.0)) {
-                (Some(error), _) => Some(Err(error.clone())),
-                (None, Some(Slot::Value(value))) => Some(value.clone()),
-                (None, Some(Slot::Waiting(_))) => {
-                    Some(Err(err!(Internal, "{} is received twice", key.0)))
-                }
-                (None, None) => None,
-            };
-            if let Some(value) = ready {
-                // Removed first, so that the receiver is the value's only owner.
-                if matches!(state.slots.get(&*key.0), Some(Slot::Value(_))) {
-                    state.slots.remove(&*key.0);
-                }
-                drop(state);
-                return done(value, &InlineScope::unknown());
-            }
-            let (cancel, since) = (cancel.clone(), Instant::now());
-            let waiter = Waiter { done, cancel, on_cancel: None, since, is_asked };
-            state.slots.insert(key.0.clone(), Slot::Waiting(waiter));
-            state.begin_wait(since);
+        let ready = self.state.lock().take_ready(key);
+        if let Some(value) = ready {
+            return done(value, &InlineScope::unknown());
         }
         // Registered outside the lock: the token may be cancelled already and call back at once.
         let (slots, to) = (self.state.clone(), key.0.clone());
-        let registration = cancel.on_cancel(move |_| {
-            if let Some(waiter) = take_waiter(&slots, &to) {
-                waiter.fail(err!(Cancelled, "RecvAsync is cancelled.").derived());
+        let on_cancel = cancel.on_cancel(move |_| cancel_waiter(&slots, &to));
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let is_aborted = state.aborted.is_some();
+        let ready = match state.slots.entry(key.0.clone()) {
+            Entry::Vacant(place) if !is_aborted => {
+                let since = Instant::now();
+                let cancel = cancel.clone();
+                place.insert(Slot::Waiting(Waiter { done, cancel, on_cancel, since, is_asked }));
+                state.begin_wait(since);
+                None
             }
-        });
-        let mut state = self.state.lock();
-        if let Some(Slot::Waiting(waiter)) = state.slots.get_mut(&*key.0) {
-            waiter.on_cancel = Some(registration);
-        } else {
-            drop(state);
-            drop(registration);
+            entry => {
+                drop(entry);
+                state.take_ready(key).map(|value| (value, done))
+            }
+        };
+        drop(guard);
+        if let Some((value, done)) = ready {
+            return done(value, &InlineScope::unknown());
+        }
+        // The callback may have run before there was a waiter.
+        if cancel.is_cancelled() {
+            cancel_waiter(&self.state, &key.0);
         }
     }
 
@@ -222,6 +231,12 @@ impl Waiter {
 
     fn fail(self, error: Error) {
         self.finish(Err(error), &InlineScope::unknown());
+    }
+}
+
+fn cancel_waiter(state: &Mutex<State>, key: &str) {
+    if let Some(waiter) = take_waiter(state, key) {
+        waiter.fail(err!(Cancelled, "RecvAsync is cancelled.").derived());
     }
 }
 

@@ -200,10 +200,10 @@ impl StepRendezvous {
     }
 
     fn recv_remote(&self, view: &View, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
-        if let Err(e) = view.remote(source_of(&key.0)) {
+        let is_pushed = incarnation_of(&key.0).is_some_and(|i| view.transport.pushes(i));
+        if !is_pushed && let Err(e) = view.remote(source_of(&key.0)) {
             return done(Err(e), &InlineScope::unknown());
         }
-        let is_pushed = incarnation_of(&key.0).is_some_and(|i| view.transport.pushes(i));
         self.arrivals.expect(key, cancel, !is_pushed, done);
         if !is_pushed {
             self.ask(key, cancel);
@@ -254,7 +254,8 @@ fn send_once(to: &Mutex<Option<oneshot::Sender<()>>>) {
 impl Rendezvous for StepRendezvous {
     fn send(&self, key: &RendezvousKey, value: Received, scope: &InlineScope) -> Result<()> {
         let Some(view) = self.view.get() else { return self.local.send(key, value, scope) };
-        if !view.is_local(source_of(&key.0)) {
+        // A key begins with the name of the source.
+        if !view.is_local(&key.0) {
             bail!(InvalidArgument, "Invalid rendezvous key (src): {} @ {}", key.0, view.name);
         }
         let destination = destination_of(&key.0);
@@ -290,7 +291,7 @@ impl Rendezvous for StepRendezvous {
 
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
         match self.view.get() {
-            Some(view) if !view.is_local(source_of(&key.0)) => {
+            Some(view) if !view.is_local(&key.0) => {
                 self.recv_remote(view, key, cancel, done);
             }
             _ => self.local.recv(key, cancel, done),

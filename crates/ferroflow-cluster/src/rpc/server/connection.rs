@@ -11,6 +11,7 @@ use super::open_connections::Activity;
 use super::{Caller, RpcServer, RpcService, call};
 use crate::error::to_status;
 use crate::watchdog;
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::{ArcWake, AtomicWaker, waker};
 use std::sync::Arc;
@@ -73,12 +74,18 @@ struct ServerConnection {
     release: Release,
     calls: FuturesUnordered<BoxFuture<()>>,
     shared: Arc<Shared>,
-    /// Ready when the server shuts down.
-    closing: Option<BoxFuture<()>>,
+    /// Events besides calls. They are polled when they were woken, not in every round.
+    events: FuturesUnordered<BoxFuture<ConnectionEvent>>,
+    is_closing: bool,
     /// Ready some time after the server has shut down and the last call was answered.
     linger: Option<BoxFuture<()>>,
-    /// Ready when the peer has not answered a ping.
-    silence: Option<BoxFuture<()>>,
+}
+
+enum ConnectionEvent {
+    /// The server shuts down.
+    Closing,
+    /// The peer has not answered a ping.
+    Silence,
 }
 
 impl ServerConnection {
@@ -88,18 +95,20 @@ impl ServerConnection {
         shared: Arc<Shared>,
         closing: BoxFuture<()>,
     ) -> Self {
-        let silence = shared.server.keepalive.zip(http.ping_pong()).map(|(keepalive, ping)| {
-            let silence: BoxFuture<()> = Box::pin(keepalive::silence(ping, keepalive));
-            silence
-        });
+        let events: FuturesUnordered<BoxFuture<ConnectionEvent>> = FuturesUnordered::new();
+        events.push(Box::pin(closing.map(|()| ConnectionEvent::Closing)));
+        if let Some((keepalive, ping)) = shared.server.keepalive.zip(http.ping_pong()) {
+            let silence = keepalive::silence(ping, keepalive);
+            events.push(Box::pin(silence.map(|()| ConnectionEvent::Silence)));
+        }
         ServerConnection {
             http,
             release,
             calls: FuturesUnordered::new(),
             shared,
-            closing: Some(closing),
+            events,
+            is_closing: false,
             linger: None,
-            silence,
         }
     }
 
@@ -139,20 +148,20 @@ impl ServerConnection {
 
     /// One round: does pending I/O, starts new calls, and polls all calls.
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(closing) = &mut self.closing
-            && closing.as_mut().poll(cx).is_ready()
-        {
-            self.closing = None;
-            self.http.graceful_shutdown();
-        }
-        if let Some(silence) = &mut self.silence
-            && silence.as_mut().poll(cx).is_ready()
-        {
-            tracing::warn!(
-                peer = self.shared.caller.address,
-                "the peer does not answer pings; closing its connection"
-            );
-            return Poll::Ready(());
+        while let Poll::Ready(Some(event)) = self.events.poll_next_unpin(cx) {
+            match event {
+                ConnectionEvent::Closing => {
+                    self.is_closing = true;
+                    self.http.graceful_shutdown();
+                }
+                ConnectionEvent::Silence => {
+                    tracing::warn!(
+                        peer = self.shared.caller.address,
+                        "the peer does not answer pings; closing its connection"
+                    );
+                    return Poll::Ready(());
+                }
+            }
         }
         let calls = self.shared.server.limits.calls;
         loop {
@@ -170,7 +179,7 @@ impl ServerConnection {
             }
         }
         while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {}
-        if self.closing.is_some() || !self.calls.is_empty() {
+        if !self.is_closing || !self.calls.is_empty() {
             return Poll::Pending;
         }
         let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
