@@ -259,6 +259,37 @@ def tagged(c):
     watch(c, through(c, source(c), tag=c.feed(array("t", STRING), STRING)))
 
 
+@recipe("SetStatsAggregatorDataset", "ExperimentalSetStatsAggregatorDataset", "StatsAggregatorSummary", "ExperimentalStatsAggregatorSummary", "StatsAggregatorHandle",
+        "ExperimentalStatsAggregatorHandle")
+def stats(c):
+    kind = "Experimental" if c.op.startswith("Experimental") else ""
+    handle = c.node(kind + "StatsAggregatorHandle", shared_name="stats", container="")[0]
+    flow = source(c, dtype=c.pick(["int64", "float32"]), low=3, high=3)
+    flow = through(c, flow, "BytesProducedStatsDataset", tag=c.const("bytes", STRING))
+    flow = through(c, flow, kind + "SetStatsAggregatorDataset", stats_aggregator=handle, tag=c.feed(array(c.pick(["", "t"]), STRING), STRING), counter_prefix=c.const("", STRING))
+    it = c.node("IteratorV2", shared_name="it", container="", **flow.typed)[0]
+    last = c.node("MakeIterator", dataset=flow.ref, iterator=it)[0]
+    for _ in range(3):
+        got = c.node("IteratorGetNext", _after=[last], iterator=it, **flow.typed)
+        last = got[0]
+        c.fetch(*got)
+    c.fetch(*c.node(kind + "StatsAggregatorSummary", _after=[last], iterator=handle))
+
+
+@recipe("SleepDataset", "ExperimentalSleepDataset")
+def sleep(c):
+    watch(c, through(c, source(c), sleep_microseconds=fed(c, c.int(0, 200))))
+
+
+@recipe("WindowOp")
+def window_op(c):
+    n, types = c.int(1, 4), [c.pick(PLAIN) for _ in range(c.int(1, 2))]
+    shapes = [c.shape(0, 2, empty=False) for _ in types]
+    inputs = [c.const(c.values(t, s), t) for _ in range(n) for t, s in zip(types, shapes)]
+    ref = c.node(c.op, inputs=inputs, output_types=types, output_shapes=shapes)[0]
+    watch(c, Flow(ref, types, shapes))
+
+
 SAME = ["IgnoreErrorsDataset", "NonSerializableDataset", "ModelDataset", "FinalizeDataset", "ExperimentalIgnoreErrorsDataset", "ExperimentalNonSerializableDataset"]
 
 
@@ -455,6 +486,21 @@ def map_and_batch(c):
     flow = numbers(c)
     watch(c, through(c, flow, shapes=rows(flow), f=affine(c), **other(c), batch_size=fed(c, c.int(1, 4)), num_parallel_calls=fed(c, c.int(1, 3)), drop_remainder=fed(c, c.chance(0.5), "bool")),
           2, even=False)
+
+
+@recipe("MapDefun")
+def map_defun(c):
+    n = c.int(0, 5)
+    c.call(arguments=[c.feed(c.rng.randint(-9, 9, size=[n]), "int64")], captured_inputs=[c.feed(c.int(-3, 3), "int64")], output_types=["int64"], output_shapes=[[]], f=affine(c))
+
+
+@recipe("ChooseFastestBranchDataset")
+def branch(c):
+    f = affine(c)
+    body = [("m", "MapDataset", ["d", "y"], {"f": f, "Targuments": ["int64"], "output_types": ["int64"], "output_shapes": [[]]})]
+    g = function(c, "branch", [("d", "variant"), ("y", "int64")], [("out", "variant")], body, {"out": "m:handle:0"})
+    watch(c, through(c, numbers(c), ratio_numerator=fed(c, 1), ratio_denominator=fed(c, 1), other_arguments=[c.const(c.int(-3, 3), "int64")] * 2, num_elements_per_branch=2,
+                     branches=[g, g], other_arguments_lengths=[1, 1]))
 
 
 def more_than(c):

@@ -126,7 +126,7 @@ def add_n(c):
     c.call(inputs=[c.of("T", shape) for _ in range(c.int(1, 9))], **given)
 
 
-@recipe("Cast")
+@recipe("Cast", "_HostCast")
 def cast(c):
     x = c.of("SrcT", c.shape(), c.pick(["small", "whole", "wide"]))
     to = c.types["DstT"]
@@ -134,6 +134,28 @@ def cast(c):
         # TensorFlow does not define the result for floats outside the integer's range.
         x = np.abs(c.of("SrcT", c.shape(), "small").real.astype(np.float64)) * c.pick([1, 10])
     c.call(x=x)
+
+
+UNARY_COMPOSED = ["Abs", "Ceil", "Cos", "Elu", "Exp", "Expm1", "Floor", "Inv", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Relu6", "Round", "Rsqrt", "Selu", "Sigmoid", "Sin",
+                  "Sqrt", "Square", "Tanh"]
+
+
+@recipe("_UnaryOpsComposition")
+def composition(c):
+    c.mode, c.style, c.tolerance = "norm", "positive", 16.0
+    c.call(x=c.of("T", c.shape()), op_names=[c.pick(UNARY_COMPOSED) for _ in range(c.int(1, 3))])
+
+
+@recipe("_EagerConst")
+def eager_const(c):
+    c.call(input=c.of("T", c.shape()))
+
+
+@recipe("_ArrayToList", "_ListToArray")
+def lists(c):
+    n, t = c.int(1, 4), c.types["T"]
+    given = {"out_types": [t] * n} if c.op == "_ArrayToList" else {"T": t, "N": n}
+    c.call(input=[c.of("T", c.shape(0, 2)) for _ in range(n)], **given)
 
 
 @recipe("Bitcast")

@@ -120,6 +120,77 @@ def depthwise_input(c):
     c.call(input_sizes=w.input(), filter=c.of("T", [*w.k, w.depth, m]), out_backprop=c.of("T", w.result(w.depth * m)), **w.attrs)
 
 
+ACTIVATIONS = ["Relu", "Relu6", "Elu", "LeakyRelu"]
+
+
+def fused(c, attr, shape, channels, more=(), norm_too=False, add_too=False):
+    """The arguments and the list of ops that follow a product."""
+    t = c.types[attr]
+    last = c.pick([[], *[[a] for a in (*ACTIVATIONS, *more)]])
+    if norm_too and c.chance(0.4):
+        if last and last[0] not in ACTIVATIONS:
+            last = ["Relu"]
+        args = [c.values(t, [channels], "small") for _ in range(3)] + [c.values(t, [channels], "positive")]
+        return args, ["FusedBatchNorm", *last]
+    args, ops = [c.values(t, [channels], "small")], ["BiasAdd"]
+    if add_too and c.chance(0.4):
+        args, ops = [*args, c.values(t, shape, "small")], ["BiasAdd", "Add"]
+    return args, [*ops, *last]
+
+
+@recipe("_FusedConv2D", hold={"T": ["float32", "float64"]})
+def fused_conv2d(c):
+    norm(c, 16)
+    c.may_mutate = False
+    w = Window(c, 2, dilated=False)
+    args, ops = fused(c, "T", w.result(), w.filters, norm_too=True)
+    c.call(input=c.of("T", w.input()), filter=c.of("T", [*w.k, w.depth, w.filters]), args=[c.feed(a, c.types["T"]) for a in args], host_args=[], num_args=len(args),
+           fused_ops=ops, **w.attrs)
+
+
+@recipe("_FusedConv3D", hold={"T": ["float32"]})
+def fused_conv3d(c):
+    norm(c, 16)
+    c.may_mutate = False
+    w = Window(c, 3, dilated=False, most=4)
+    args, ops = fused(c, "T", w.result(), w.filters)
+    c.call(input=c.of("T", w.input()), filter=c.of("T", [*w.k, w.depth, w.filters]), args=args, fused_ops=ops, **w.attrs)
+
+
+@recipe("_FusedDepthwiseConv2dNative", hold={"T": ["float32"]})
+def fused_depthwise(c):
+    c.may_mutate = False
+    w, m = depthwise(c)
+    w.padding = "VALID" if w.padding == "EXPLICIT" else w.padding
+    w.attrs = dict(strides=w.attrs["strides"], padding=w.padding)
+    norm(c, 16)
+    last = c.pick([[], ["Relu"], ["Relu6"], ["Elu"]])
+    c.call(input=c.of("T", w.input()), filter=c.of("T", [*w.k, w.depth, m]), args=[c.of("T", [w.depth * m], "small")], fused_ops=["BiasAdd", *last], **w.attrs)
+
+
+@recipe("_FusedMatMul", hold={"T": ["float32"]})
+def fused_matmul(c):
+    norm(c, 16)
+    c.may_mutate = False
+    m, k, n = c.ints(1, 9, 3)
+    ta, tb = c.chance(0.3), c.chance(0.3)
+    args, ops = fused(c, "T", [m, n], n, more=["Tanh", "Sigmoid", "GeluApproximate", "GeluExact"])
+    c.call(a=c.of("T", [k, m] if ta else [m, k]), b=c.of("T", [n, k] if tb else [k, n]), args=args, fused_ops=ops, transpose_a=ta, transpose_b=tb)
+
+
+@recipe("_FusedBatchNormEx", hold={"T": ["float32"]})
+def fused_batch_norm(c):
+    norm(c, 16)
+    c.may_mutate = False
+    s = [c.int(1, 2), *c.ints(2, 4, 2), c.int(1, 4)]
+    training = c.chance(0.4)
+    side = [] if training else [c.of("T", s)] if c.chance(0.5) else []
+    vector = lambda style: c.values("float32", s[-1:], style)
+    # The variance of a batch is 0 for one element.
+    c.call(x=c.of("T", s), scale=vector("small"), offset=vector("small"), mean=vector("small"), variance=vector("positive"), side_input=side,
+           activation_mode="Identity" if training else c.pick(["Identity", "Relu"]), is_training=training, data_format="NHWC")
+
+
 @recipe("Dilation2D", "Dilation2DBackpropFilter", "Dilation2DBackpropInput")
 def dilation(c):
     w = Window(c, 2)

@@ -132,6 +132,97 @@ def conv2d(c):
            **ranged(c, ("min_input", "max_input"), ("min_filter", "max_filter")))
 
 
+def symmetric(c, shape=()):
+    """A range around zero, one for each index of `shape`."""
+    a = c.rng.uniform(-4, 0, size=shape).astype(np.float32)
+    return c.feed(a, "float32"), c.feed((-a * c.rng.uniform(0.8, 1.2, size=shape)).astype(np.float32), "float32")
+
+
+def fused_window(c):
+    """A convolution of quantised images: the shape of its result, the number of its filters, its image, filter and attributes."""
+    from .nn import Window, out_size
+    depthwise = "Depthwise" in c.op
+    w = Window(c, 2, dilated=not depthwise)
+    w.stride = [w.stride[0]] * 2
+    w.attrs["strides"] = [1, *w.stride, 1]
+    w.attrs["dilations"] = [1, *w.rate, 1]
+    w.out = [out_size(s, k, t, r, w.padding) for s, k, t, r in zip(w.size, w.k, w.stride, w.rate)]
+    filters = w.depth * w.filters if depthwise else w.filters
+    filter = c.const(c.of("Tfilter", [*w.k, w.depth, w.filters], "wide"), c.types["Tfilter"])
+    return w.result(filters), filters, q(c, "Tinput", w.input()), filter, w.attrs
+
+
+def fused_ranges(c, filters):
+    low = c.feed(np.float32(0 if c.types["Tinput"] == "quint8" else -6), "float32")
+    # In units of 32-bit elements TensorFlow has one scale for all channels, and a range for each.
+    per_channel = "WithBias" in c.op and c.op.endswith("Requantize") and c.chance(0.3)
+    a, b = symmetric(c, [filters] if per_channel else [])
+    return low, c.feed(np.float32(6), "float32"), a, b
+
+
+def fused_bias(c, filters):
+    if c.types.get("Tbias") == "qint32":
+        return c.const((c.values("int32", [filters], "small") * np.int32(50)).view(c.values("qint32", [], "small").dtype), "qint32")
+    return c.const(c.values("float32", [filters], "small"), "float32")
+
+
+@recipe("QuantizedConv2DAndRelu", "QuantizedConv2DAndReluAndRequantize", "QuantizedConv2DAndRequantize", "QuantizedConv2DPerChannel", "QuantizedConv2DWithBias",
+        "QuantizedConv2DWithBiasAndRelu", "QuantizedConv2DWithBiasAndReluAndRequantize", "QuantizedConv2DWithBiasAndRequantize",
+        "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize", "QuantizedConv2DWithBiasSumAndRelu", "QuantizedConv2DWithBiasSumAndReluAndRequantize",
+        "QuantizedDepthwiseConv2D", "QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu",
+        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize")
+def fused_conv2d(c):
+    c.may_mutate = False
+    shape, filters, image, filter, attrs = fused_window(c)
+    low, high, a, b = fused_ranges(c, filters)
+    given = {}
+    if "Bias" in c.op:
+        given["bias"] = fused_bias(c, filters)
+    if c.op.endswith("AndRequantize"):
+        given["min_freezed_output"], given["max_freezed_output"] = c.feed(np.float32(-8), "float32"), c.feed(np.float32(c.pick([8, 40])), "float32")
+    if "Sum" in c.op and c.op.endswith("AndRequantize"):
+        # TensorFlow puts the result in the place of the summand, which must be no constant.
+        given["summand"] = c.node("Bitcast", input=c.node("Add", x=c.values("uint8", shape, "wide"), y=c.values("uint8", shape, "small"))[0], type=c.types["Tsummand"])[0]
+        given["min_summand"], given["max_summand"] = c.feed(np.float32(0), "float32"), c.feed(np.float32(3), "float32")
+    elif "Sum" in c.op:
+        given["summand"] = c.node("Add", x=c.values("float32", shape, "small"), y=c.values("float32", shape, "small"))[0]
+    c.call(input=image, filter=filter, min_input=low, max_input=high, min_filter=a, max_filter=b, **given, **attrs)
+
+
+@recipe("_FusedQuantizedConv2D", "_FusedQuantizedDepthwiseConv2D")
+def fused_list_conv2d(c):
+    c.may_mutate = False
+    shape, filters, image, filter, attrs = fused_window(c)
+    low, high, a, b = fused_ranges(c, filters)
+    requantized = c.types["out_type"] != "qint32"
+    ops = c.pick([["BiasAdd", "Relu", "Requantize"], ["BiasAdd", "Requantize"], ["Relu", "Requantize"], ["Requantize"]] if requantized else
+                 [["BiasAdd"], ["BiasAdd", "Relu"], ["Relu"], []])
+    device = [image, filter] + ([fused_bias(c, filters)] if "BiasAdd" in ops else [])
+    host = [low, high, a, b]
+    outputs = [c.types["out_type"], "float32", "float32"]
+    if requantized:
+        host += [c.feed(np.float32(-8), "float32"), c.feed(np.float32(8), "float32")]
+    c.types["Tsummand"] = c.types["out_type"]
+    c.call(device_inputs=device, host_inputs=host, Tdevice_outputs=outputs[:1], Thost_outputs=outputs[1:], fused_ops=ops, is_filter_const=True, is_bias_const=True, **attrs)
+
+
+@recipe("QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndDequantize", "QuantizedMatMulWithBiasAndRelu", "QuantizedMatMulWithBiasAndReluAndRequantize",
+        "QuantizedMatMulWithBiasAndRequantize")
+def fused_matmul(c):
+    c.may_mutate = False
+    m, k, n = c.ints(1, 9, 3)
+    mode = c.pick(["MIN_FIRST", "SCALED"])
+    a, b = symmetric(c)
+    given = {}
+    if c.op.endswith("quantize"):
+        given["min_freezed_output"], given["max_freezed_output"] = c.feed(np.float32(-8), "float32"), c.feed(np.float32(c.pick([8, 40])), "float32")
+    if c.op.endswith("Dequantize"):
+        c.mode, c.tolerance = "norm", 4
+    c.call(a=q(c, "T1", [m, k]), b=c.const(c.of("T2", [k, n], "wide"), c.types["T2"]), bias=fused_bias(c, n),
+           min_a=c.feed(np.float32(-1 if mode == "MIN_FIRST" else 0), "float32"), max_a=c.feed(np.float32(3), "float32"), min_b=a, max_b=b,
+           input_quant_mode=mode, transpose_a=False, transpose_b=False, **given)
+
+
 @recipe("QuantizedAvgPool", "QuantizedMaxPool")
 def pool(c):
     from .nn import pool as windows

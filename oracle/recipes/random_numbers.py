@@ -256,3 +256,14 @@ def kmeans_plus_plus(c):
 def kmc2_chain(c):
     distances = np.abs(c.values("float32", [c.int(1, 30)], "small"))
     c.call(distances=distances, seed=array(c.int(0, 10**6), "int64"))
+
+
+@recipe("SobolSample")
+def sobol(c):
+    c.call(dim=c.feed(c.pick([1, 2, 5, 40, 1111, 10201]), "int32"), num_results=c.feed(c.int(1, 40), "int32"), skip=c.feed(c.pick([0, 1, 7, 1000, 123456]), "int32"))
+
+
+@recipe("StochasticCastToInt")
+def stochastic_cast(c):
+    # TensorFlow's draws depend on the width of its vectors. Whole numbers take none.
+    c.call(input=c.of("Tin", c.shape(), "whole"), **key_counter(c, 1))

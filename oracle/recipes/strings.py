@@ -174,6 +174,11 @@ def hash_bucket_fast(c):
     c.call(input=words(c, c.shape(0, 2)), num_buckets=c.pick([1, 7, 1000]))
 
 
+@recipe("_TensorToHashBucketFast")
+def hash_bucket_of_numbers(c):
+    c.call(input=c.of("T", c.shape(0, 2), "wide"), num_buckets=c.pick([1, 7, 1000]))
+
+
 @recipe("StringToHashBucketStrong")
 def hash_bucket_strong(c):
     c.call(input=words(c, c.shape(0, 2)), num_buckets=c.pick([1, 7, 1000]), key=[c.int(0, 1 << 30), c.int(0, 1 << 30)])

@@ -18,6 +18,7 @@ pub mod prelude;
 pub mod protobuf;
 pub mod record_log;
 pub mod siphash;
+pub mod sqlite;
 pub mod tensor_arithmetic;
 pub mod tensor_proto;
 pub mod tfrecord;

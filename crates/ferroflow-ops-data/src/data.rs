@@ -24,6 +24,7 @@ mod interleave;
 mod iterator;
 mod lmdb;
 mod map;
+mod map_defun;
 mod matching_files;
 mod multi_device;
 mod padded_batch;
@@ -38,10 +39,13 @@ mod scan;
 mod scope;
 mod seeds;
 mod shuffle;
+mod sleep;
 mod snapshot;
 mod snapshot_files;
 mod sources;
 mod sparse_slices;
+mod sql;
+mod stats;
 mod task;
 #[cfg(test)]
 mod testing;
@@ -50,6 +54,9 @@ mod unique;
 mod wait;
 mod whole;
 mod window;
+
+pub(crate) use task::{before_io, run_kernel, take_turn};
+pub(crate) use wait::Turns;
 
 use crate::prelude::*;
 
@@ -70,6 +77,7 @@ pub(crate) fn register(c: &mut Catalog) {
     iterator::register(c);
     lmdb::register(c);
     map::register(c);
+    map_defun::register(c);
     matching_files::register(c);
     multi_device::register(c);
     padded_batch::register(c);
@@ -83,9 +91,12 @@ pub(crate) fn register(c: &mut Catalog) {
     scan::register(c);
     seeds::register(c);
     shuffle::register(c);
+    sleep::register(c);
     snapshot::register(c);
     sources::register(c);
     sparse_slices::register(c);
+    sql::register(c);
+    stats::register(c);
     unbatch::register(c);
     unique::register(c);
     whole::register(c);

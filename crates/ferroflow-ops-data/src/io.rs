@@ -6,11 +6,12 @@ mod file;
 pub(crate) mod lmdb;
 mod message;
 mod reader;
+mod record_input;
 pub(crate) mod records;
 mod remap;
 mod skipgram;
 pub(crate) mod summarize;
-mod summary;
+pub(crate) mod summary;
 mod wav;
 
 pub(crate) use file::files_matching;
@@ -22,6 +23,7 @@ pub(crate) fn register(c: &mut Catalog) {
     file::register(c);
     message::register(c);
     reader::register(c);
+    record_input::register(c);
     remap::register(c);
     skipgram::register(c);
     summary::register(c);

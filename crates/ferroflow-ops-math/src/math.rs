@@ -21,6 +21,7 @@ pub(crate) mod cast;
 mod clip;
 mod compare;
 mod complex;
+mod composition;
 mod division;
 mod functions;
 mod gradients;
@@ -38,6 +39,7 @@ pub(crate) fn register(c: &mut Catalog) {
     clip::register(c);
     compare::register(c);
     complex::register(c);
+    composition::register(c);
     division::register(c);
     functions::register(c);
     gradients::register(c);

@@ -12,8 +12,10 @@ mod per_parameter;
 mod poisson;
 mod seeded;
 mod shuffle;
+mod sobol;
 mod stateful;
 pub mod stateless;
+mod stochastic_cast;
 
 use crate::prelude::*;
 
@@ -28,8 +30,10 @@ pub(crate) fn register(c: &mut Catalog) {
     poisson::register(c);
     seeded::register(c);
     shuffle::register(c);
+    sobol::register(c);
     stateful::register(c);
     stateless::register(c);
+    stochastic_cast::register(c);
 }
 
 /// The shape in an integer vector.

@@ -11,6 +11,7 @@ mod depthwise;
 mod dilation;
 mod direct;
 mod fractional_pool;
+mod fused;
 mod fused_conv;
 mod gru;
 mod isotonic;
@@ -28,6 +29,8 @@ mod quantized_pool;
 mod softmax;
 mod window;
 
+pub(crate) use fused::fused_ops;
+
 use crate::prelude::*;
 
 pub(crate) fn register(c: &mut Catalog) {
@@ -40,6 +43,7 @@ pub(crate) fn register(c: &mut Catalog) {
     depthwise::register(c);
     dilation::register(c);
     fractional_pool::register(c);
+    fused::register(c);
     fused_conv::register(c);
     gru::register(c);
     isotonic::register(c);

@@ -6,6 +6,8 @@ mod affine;
 mod arithmetic;
 mod dequantize;
 mod fake;
+mod fused;
+mod fused_product;
 mod normalize;
 mod per_channel;
 mod product;
@@ -23,6 +25,8 @@ pub(crate) fn register(c: &mut Catalog) {
     arithmetic::register(c);
     dequantize::register(c);
     fake::register(c);
+    fused::register(c);
+    fused_product::register(c);
     normalize::register(c);
     per_channel::register(c);
     product::register(c);

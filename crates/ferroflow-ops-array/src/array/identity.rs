@@ -9,6 +9,27 @@ fn identity(ctx: &mut Ctx<'_>) -> Result<()> {
     ctx.set_value(0, x)
 }
 
+/// Passes every input through as the output of its number.
+fn identities(ctx: &mut Ctx<'_>) -> Result<()> {
+    for i in 0..ctx.num_inputs() {
+        let x = ctx.take_value(i)?;
+        ctx.set_value(i, x)?;
+    }
+    Ok(())
+}
+
+/// A list of tensors, and as many tensors of one type.
+fn converted_list(c: &ShapeCtx<'_>, types: &str) -> Result<Vec<PartialShape>> {
+    let (dtypes, n) = (c.attrs.dtypes(types)?, c.attrs.int("N")?);
+    let dtype = c.attrs.dtype("T")?;
+    ensure!(
+        i64::try_from(dtypes.len()).is_ok_and(|len| len == n) && dtypes.iter().all(|&d| d == dtype),
+        InvalidArgument,
+        "attr {types} must be {n} times {dtype}, got {dtypes:?}"
+    );
+    shape::like_inputs(c)
+}
+
 /// A copy of input 0 in its own storage.
 fn copy(ctx: &mut Ctx<'_>) -> Result<()> {
     let x = ctx.take_or_copy(0)?;
@@ -46,6 +67,35 @@ pub(crate) fn register(c: &mut Catalog) {
             .anywhere()
             .cpu_fn(identity);
     }
+    c.op("_EagerConst")
+        .doc("Its input, a constant of eager mode.")
+        .input("input: T")
+        .output("output: T")
+        .attr("T: type")
+        .role(OpRole::Identity)
+        .shape(shape::same_as_input)
+        .anywhere()
+        .cpu_fn(identity);
+    c.op("_ArrayToList")
+        .doc("Tensors of one type as a list of tensors.")
+        .input("input: N * T")
+        .output("output: out_types")
+        .attr("T: type")
+        .attr("N: int >= 1")
+        .attr("out_types: list(type) >= 1")
+        .shape(|c| converted_list(c, "out_types"))
+        .anywhere()
+        .cpu_fn(identities);
+    c.op("_ListToArray")
+        .doc("A list of tensors as tensors of one type.")
+        .input("input: Tin")
+        .output("output: N * T")
+        .attr("Tin: list(type) >= 1")
+        .attr("T: type")
+        .attr("N: int >= 1")
+        .shape(|c| converted_list(c, "Tin"))
+        .anywhere()
+        .cpu_fn(identities);
     c.op("PreventGradient")
         .doc("Its input; asking for a gradient through it is an error.")
         .input("input: T")

@@ -2,6 +2,7 @@
 //! IgnoreErrorsDataset; AssertCardinalityDataset; ChooseFastestDataset.
 
 use super::dataset::*;
+use super::function::Captured;
 use super::scope::Scope;
 use crate::prelude::*;
 
@@ -97,9 +98,58 @@ impl Produce for Asserting {
     }
 }
 
+/// The dataset that one of several functions makes of its input. All give the same elements; this
+/// takes the first function.
+struct Branch {
+    input: DatasetRef,
+    function: Captured,
+    /// Elements of the result for those of the input.
+    ratio: (i64, i64),
+}
+
+impl Dataset for Branch {
+    fn iterate(&self, scope: &Scope) -> Result<Elements> {
+        let (input, function) = (self.input.clone(), self.function.clone());
+        Ok(Elements::new(Branching { input, function, scope: scope.clone(), elements: None }))
+    }
+
+    fn cardinality(&self) -> i64 {
+        match self.input.cardinality() {
+            n if n < 0 => n,
+            n => n.saturating_mul(self.ratio.0) / self.ratio.1,
+        }
+    }
+}
+
+struct Branching {
+    input: DatasetRef,
+    function: Captured,
+    scope: Scope,
+    elements: Option<Elements>,
+}
+
+impl Produce for Branching {
+    fn next(&mut self) -> Next<'_> {
+        Box::pin(async {
+            if self.elements.is_none() {
+                let args = vec![self.input.clone().into_tensor()];
+                let made = self.function.call(&self.scope, args).await?;
+                let Some(made) = made.first() else {
+                    bail!(InvalidArgument, "a branch must return a dataset");
+                };
+                self.elements = Some(DatasetRef::of(made)?.iterate(&self.scope)?);
+            }
+            match &mut self.elements {
+                Some(elements) => elements.next().await,
+                None => Ok(None),
+            }
+        })
+    }
+}
+
 pub(crate) fn register(c: &mut Catalog) {
     // op, inputs behind the dataset, attributes
-    let hints: [(&str, &[&str], &[&str]); 18] = [
+    let hints: [(&str, &[&str], &[&str]); 14] = [
         ("OptionsDataset", &[], &["serialized_options: string", "metadata: string = ''"]),
         (
             "ModelDataset",
@@ -127,10 +177,6 @@ pub(crate) fn register(c: &mut Catalog) {
         ("ExperimentalMaxIntraOpParallelismDataset", &["max_intra_op_parallelism: int64"], &[]),
         ("PrivateThreadPoolDataset", &["num_threads: int64"], &[]),
         ("ExperimentalPrivateThreadPoolDataset", &["num_threads: int64"], &[]),
-        ("BytesProducedStatsDataset", &["tag: string"], &[]),
-        ("ExperimentalBytesProducedStatsDataset", &["tag: string"], &[]),
-        ("LatencyStatsDataset", &["tag: string"], &[]),
-        ("ExperimentalLatencyStatsDataset", &["tag: string"], &[]),
         ("RewriteDataset", &["rewrite_name: string"], &[]),
         ("ThreadPoolDataset", &["thread_pool: resource"], &[]),
         ("ExperimentalThreadPoolDataset", &["thread_pool: resource"], &[]),
@@ -197,6 +243,43 @@ pub(crate) fn register(c: &mut Catalog) {
             .element_types()
             .cpu(|init| makes(init, |ctx| Ok(Same(input(ctx, 0)?))));
     }
+    c.op("ChooseFastestBranchDataset")
+        .doc("What one of several functions makes of a dataset: the first.")
+        .input("input_dataset: variant")
+        .input("ratio_numerator: int64")
+        .input("ratio_denominator: int64")
+        .input("other_arguments: Targuments")
+        .makes_dataset()
+        .attr("Targuments: list(type) >= 0")
+        .attr("num_elements_per_branch: int >= 1")
+        .attr("branches: list(func) >= 1")
+        .attr("other_arguments_lengths: list(int) >= 1")
+        .element_types()
+        .cpu(|init| {
+            let Some(function) = init.functions_of("branches")?.into_iter().next() else {
+                bail!(InvalidArgument, "attr branches must not be empty");
+            };
+            let function = Arc::new(function);
+            let lengths = init.ints("other_arguments_lengths")?;
+            let own = lengths.first().and_then(|&n| usize::try_from(n).ok()).unwrap_or(0);
+            makes(init, move |ctx| {
+                let ratio: (i64, i64) =
+                    (scalar(ctx, 1, "ratio_numerator")?, scalar(ctx, 2, "ratio_denominator")?);
+                ensure!(
+                    ratio.0 > 0 && ratio.1 > 0,
+                    InvalidArgument,
+                    "`ratio_numerator` and `ratio_denominator` must be greater than zero."
+                );
+                ensure!(
+                    3 + own <= ctx.num_inputs(),
+                    InvalidArgument,
+                    "the first branch takes {own} arguments, there are {}",
+                    ctx.num_inputs() - 3
+                );
+                let function = Captured::from_inputs(&function, ctx, 3..3 + own)?;
+                Ok(Branch { input: input(ctx, 0)?, function, ratio })
+            })
+        });
     c.op("AssertCardinalityDataset")
         .doc("The same dataset, which fails unless it has `cardinality` elements.")
         .input("input_dataset: variant")

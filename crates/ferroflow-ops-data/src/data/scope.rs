@@ -3,6 +3,7 @@
 
 use super::function::Nowhere;
 use super::seeds::{SeedGenerator, SeedState};
+use super::stats::Recorder;
 use crate::prelude::*;
 use ferroflow_core::{CancelToken, InstantiatedFunction, MemoryOwner, OnCancel, Spawn, StepCtx};
 use ferroflow_op_kit::philox::Singles;
@@ -21,6 +22,8 @@ pub(super) struct Scope {
     shared: Arc<Shared>,
     /// How many datasets this is nested in.
     level: u32,
+    /// Where datasets record what they measure.
+    recorder: Option<Arc<Recorder>>,
 }
 
 struct Shared {
@@ -85,6 +88,7 @@ impl Scope {
                 seeds: has_instances.then(Mutex::default),
             }),
             level: 0,
+            recorder: None,
         }
     }
 
@@ -95,7 +99,16 @@ impl Scope {
             InvalidArgument,
             "datasets are nested deeper than {MAX_LEVEL}"
         );
-        Ok(Scope { shared: self.shared.clone(), level: self.level + 1 })
+        Ok(Scope { level: self.level + 1, ..self.clone() })
+    }
+
+    /// This scope, with another place to record what datasets measure.
+    pub fn recording(&self, recorder: Arc<Recorder>) -> Scope {
+        Scope { recorder: Some(recorder), ..self.clone() }
+    }
+
+    pub fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.recorder.as_ref()
     }
 
     pub fn threads(&self) -> &Arc<dyn Spawn> {

@@ -58,7 +58,7 @@ pub(super) fn polling_scope() -> InlineScope {
 }
 
 /// Counts one element of the task that is being polled. Yields when the task has taken its share.
-pub(super) async fn take_turn() {
+pub(crate) async fn take_turn() {
     let mut paused = false;
     poll_fn(move |cx| {
         let polling = POLLING.get();
@@ -74,7 +74,7 @@ pub(super) async fn take_turn() {
 }
 
 /// Continues on a thread that may block. Called before each access to a file.
-pub(super) async fn before_io() {
+pub(crate) async fn before_io() {
     poll_fn(|cx| {
         let polling = POLLING.get();
         if polling.thread == ThreadKind::Blocking {
@@ -204,7 +204,7 @@ impl Drop for Background {
 
 /// Runs `work` for an async kernel, beginning on this thread. The work ends and the kernel fails
 /// when the step or `also` is cancelled.
-pub(super) fn run_kernel(
+pub(crate) fn run_kernel(
     step: &Arc<StepCtx>,
     also: Option<&CancelToken>,
     scope: &InlineScope,

@@ -164,7 +164,7 @@ impl<T> Buffer<T> {
 }
 
 /// A value that futures use one at a time.
-pub(super) struct Turns<T>(Mutex<Waiting<T>>);
+pub(crate) struct Turns<T>(Mutex<Waiting<T>>);
 
 struct Waiting<T> {
     /// `None` while a caller uses it.
@@ -194,7 +194,7 @@ impl<T> Turns<T> {
     }
 }
 
-pub(super) struct Turn<T> {
+pub(crate) struct Turn<T> {
     value: Option<T>,
     of: Arc<Turns<T>>,
 }

@@ -170,6 +170,30 @@ pub(crate) fn register(c: &mut Catalog) {
                 Ok(Window { input: input(ctx, 0)?, windows })
             })
         });
+    c.op("WindowOp")
+        .doc("A dataset of the elements that are its inputs, one after the other.")
+        .input("inputs: Tinputs")
+        .makes_dataset()
+        .element_types()
+        .attr("Tinputs: list(type) >= 1")
+        .cpu(|init| {
+            let types = ElementTypes::from_attrs(init)?;
+            let width = types.dtypes.len().max(1);
+            makes(init, move |ctx| {
+                let n = ctx.num_inputs();
+                ensure!(
+                    n % width == 0,
+                    InvalidArgument,
+                    "elements have {width} components, got {n} tensors"
+                );
+                let all: Result<Vec<Tensor>> = (0..n).map(|i| ctx.take(i)).collect();
+                let all = all?;
+                for element in all.chunks(width) {
+                    types.admit_element(element)?;
+                }
+                Ok(Kept(Arc::new(all.chunks(width).map(<[Tensor]>::to_vec).collect())))
+            })
+        });
     for op in ["SlidingWindowDataset", "ExperimentalSlidingWindowDataset"] {
         let b = c
             .op(op)

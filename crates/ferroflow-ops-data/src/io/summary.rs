@@ -8,6 +8,9 @@ mod plain;
 mod png;
 mod writer;
 
+pub(crate) use histogram::Distribution;
+pub(crate) use writer::Writer;
+
 use crate::prelude::*;
 use ferroflow_op_kit::protobuf::Message;
 

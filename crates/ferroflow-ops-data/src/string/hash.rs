@@ -43,6 +43,21 @@ fn buckets(
     }))
 }
 
+/// A kernel that puts each integer into one of `num_buckets` by its decimal digits.
+fn integer_buckets(init: &KernelInit<'_>) -> Result<KernelBox> {
+    fn run<T: Element + std::fmt::Display>(ctx: &mut Ctx<'_>, buckets: u64) -> Result<()> {
+        let x = ctx.input(0)?;
+        let mut out = ctx.alloc(DType::Int64, x.shape().clone())?;
+        for (to, x) in out.as_mut_slice::<i64>()?.iter_mut().zip(x.as_slice::<T>()?) {
+            *to = (fingerprint64(x.to_string().as_bytes()) % buckets) as i64;
+        }
+        ctx.set(0, out)
+    }
+    let buckets = init.int("num_buckets")? as u64;
+    ensure!(buckets > 0, InvalidArgument, "num_buckets must be positive");
+    per_dtype!(INTEGER, T => move |ctx: &mut Ctx<'_>| run::<T>(ctx, buckets))(init)
+}
+
 /// A row of 8 bytes per row of data: its fingerprint, little end first.
 fn fingerprint(ctx: &mut Ctx<'_>) -> Result<()> {
     let (data, method) = (ctx.input(0)?, ctx.input(1)?);
@@ -113,6 +128,14 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("num_buckets: int >= 1")
         .shape(shape::same_as_input)
         .cpu(|init| buckets(init, fingerprint64));
+    c.op("_TensorToHashBucketFast")
+        .doc("The bucket of each integer's decimal digits, by FarmHash.")
+        .input("input: T")
+        .output("output: int64")
+        .attr("T: {int8, uint8, int16, uint16, int32, uint32, int64, uint64}")
+        .attr("num_buckets: int >= 1")
+        .shape(shape::same_as_input)
+        .cpu(integer_buckets);
     c.op("StringToHashBucketStrong")
         .doc("Each string's bucket, by a hash with a key.")
         .input("input: string")
@@ -159,6 +182,14 @@ mod tests {
     fn texts(lengths: &[usize]) -> Tensor {
         let text = |&n: &usize| (0..n).map(|i| b'0' + (i % 10) as u8).collect::<Bytes>();
         Tensor::from_strings([lengths.len()], lengths.iter().map(text).collect()).unwrap()
+    }
+
+    #[test]
+    fn integers_are_hashed_by_their_digits() {
+        check("_TensorToHashBucketFast")
+            .attr("num_buckets", 1000)
+            .input(Tensor::vector(&[0i64, -5, 123_456_789, 7]))
+            .gives(Tensor::vector(&[735i64, 816, 306, 88]));
     }
 
     #[test]

@@ -320,6 +320,15 @@ pub(crate) fn register(c: &mut Catalog) {
             operands: OperandShapes::Broadcast,
         })
         .cpu(cast);
+    c.op("_HostCast")
+        .doc("Its input, as another dtype, in the memory of the host.")
+        .input("x: SrcT")
+        .output("y: DstT")
+        .attr("SrcT: type")
+        .attr("DstT: type")
+        .attr("Truncate: bool = false")
+        .shape(shape::same_as_input)
+        .cpu(cast);
     c.gradient("Cast", |g, dy| {
         let from = g.input(0).dtype();
         let has = |d: DType| d.is_floating() || d.is_complex();

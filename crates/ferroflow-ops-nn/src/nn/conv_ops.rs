@@ -316,6 +316,24 @@ impl<T: ConvElement> Kernel for Convolution<T> {
     }
 }
 
+/// The convolution of inputs 0 and 1 of a node, as a part of another kernel.
+pub(super) struct PlainConvolution<T>(Convolution<T>);
+
+impl<T: ConvElement> PlainConvolution<T> {
+    pub fn new(init: &KernelInit<'_>, spatial: usize) -> Result<Self> {
+        Ok(PlainConvolution(Convolution::new(init, Part::Output, spatial, false)?))
+    }
+
+    pub fn layout(&self) -> Layout {
+        self.0.sliding.layout
+    }
+
+    /// The output with channels last, widened.
+    pub fn run(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+        Ok(self.0.forward(ctx, None)?.0)
+    }
+}
+
 /// The kernel on a GPU.
 fn on_device(
     init: &KernelInit<'_>,

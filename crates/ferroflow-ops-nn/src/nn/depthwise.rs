@@ -2,7 +2,7 @@
 
 use super::conv::device::{axes_arg, reordered_on_device, text};
 use super::conv_ops::{ConvElement, conv_shape, reordered, shape_in};
-use super::window::{Axis, Sliding};
+use super::window::{Axis, Layout, Sliding};
 use crate::prelude::*;
 use ferroflow_core::ComputePool;
 use ferroflow_op_kit::gpu::{self, GpuKernel, address, length};
@@ -19,6 +19,22 @@ struct Depthwise {
 }
 
 impl Depthwise {
+    fn new(sliding: &Sliding, image: &Shape, filter: &Shape) -> Result<Depthwise> {
+        ensure!(image.rank() == 4, InvalidArgument, "input must be 4-dimensional{image}");
+        ensure!(filter.rank() == 4, InvalidArgument, "filter must be 4-dimensional: {filter}");
+        ensure!(
+            image[3] == filter[2],
+            InvalidArgument,
+            "input and filter must have the same depth: {} vs {}",
+            image[3],
+            filter[2]
+        );
+        filter.checked_elements()?;
+        let axes = sliding.axes(&image[1..3], &filter[..2])?;
+        let (channels, multiplier) = (image[3], filter[3]);
+        Ok(Depthwise { batch: image[0], rows: axes[0], cols: axes[1], channels, multiplier })
+    }
+
     fn out_channels(&self) -> usize {
         self.channels * self.multiplier
     }
@@ -121,6 +137,21 @@ impl Depthwise {
     }
 }
 
+/// The sums of an image of integers and of a filter for each of its channels, which come last.
+pub(super) fn convolved_depthwise(
+    sliding: &Sliding,
+    (image, x): (&Shape, &[i32]),
+    (filter, f): (&Shape, &[i32]),
+) -> Result<Tensor> {
+    let d = Depthwise::new(sliding, image, filter)?;
+    let shape = [d.batch, d.rows.output, d.cols.output, d.out_channels()];
+    let mut y = Tensor::zeros(DType::Int32, Shape::from_dims(&shape.map(|d| d as i64))?)?;
+    if y.elements() > 0 {
+        d.forward::<i32>(x, f, y.as_mut_slice()?);
+    }
+    Ok(y)
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Output,
@@ -147,19 +178,7 @@ impl<T: ConvElement> DepthwiseConv<T> {
     }
 
     fn sizes(&self, image: &Shape, filter: &Shape) -> Result<Depthwise> {
-        ensure!(image.rank() == 4, InvalidArgument, "input must be 4-dimensional{image}");
-        ensure!(filter.rank() == 4, InvalidArgument, "filter must be 4-dimensional: {filter}");
-        ensure!(
-            image[3] == filter[2],
-            InvalidArgument,
-            "input and filter must have the same depth: {} vs {}",
-            image[3],
-            filter[2]
-        );
-        filter.checked_elements()?;
-        let axes = self.sliding.axes(&image[1..3], &filter[..2])?;
-        let (channels, multiplier) = (image[3], filter[3]);
-        Ok(Depthwise { batch: image[0], rows: axes[0], cols: axes[1], channels, multiplier })
+        Depthwise::new(&self.sliding, image, filter)
     }
 
     fn check_gradient(&self, d: &Depthwise, dy: &Shape) -> Result<()> {
@@ -189,24 +208,28 @@ impl<T: ConvElement> DepthwiseConv<T> {
         Ok(())
     }
 
+    /// The output with channels last, widened.
+    fn forward(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+        let (x, f) = (ctx.input(0)?, ctx.input(1)?);
+        ensure!(x.rank() == 4, InvalidArgument, "input must be 4-dimensional{}", x.shape());
+        let x = T::widened(&reordered(x, self.sliding.layout, true)?)?;
+        let f = T::widened(f)?;
+        let d = self.sizes(x.shape(), f.shape())?;
+        let shape = [d.batch, d.rows.output, d.cols.output, d.out_channels()];
+        let mut y = Tensor::alloc(<T::Wide as Element>::DTYPE, shape)?;
+        if y.elements() > 0 {
+            d.forward::<T::Wide>(x.as_slice()?, f.as_slice()?, y.as_mut_slice()?);
+        }
+        Ok(y)
+    }
+
     fn run(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
         let layout = self.sliding.layout;
         let last = |t: &Tensor| T::widened(&reordered(t, layout, true)?);
         let alloc = |shape: Shape| Tensor::alloc(<T::Wide as Element>::DTYPE, shape);
         let shape_in = |i: usize| ctx.input(i)?.to_shape();
         match self.part {
-            Part::Output => {
-                let (x, f) = (ctx.input(0)?, ctx.input(1)?);
-                ensure!(x.rank() == 4, InvalidArgument, "input must be 4-dimensional{}", x.shape());
-                let (x, f) = (last(x)?, T::widened(f)?);
-                let d = self.sizes(x.shape(), f.shape())?;
-                let mut y =
-                    alloc([d.batch, d.rows.output, d.cols.output, d.out_channels()].into())?;
-                if y.elements() > 0 {
-                    d.forward::<T::Wide>(x.as_slice()?, f.as_slice()?, y.as_mut_slice()?);
-                }
-                reordered(&y, layout, false)
-            }
+            Part::Output => reordered(&self.forward(ctx)?, layout, false),
             Part::Input => {
                 let (f, dy) = (ctx.input(1)?, ctx.input(2)?);
                 let shape = shape_in(0)?;
@@ -250,6 +273,24 @@ impl<T: ConvElement> DepthwiseConv<T> {
                 Ok(df)
             }
         }
+    }
+}
+
+/// The depthwise convolution of inputs 0 and 1 of a node, as a part of another kernel.
+pub(super) struct PlainDepthwise<T>(DepthwiseConv<T>);
+
+impl<T: ConvElement> PlainDepthwise<T> {
+    pub fn new(init: &KernelInit<'_>) -> Result<Self> {
+        Ok(PlainDepthwise(DepthwiseConv::new(init, Part::Output)?))
+    }
+
+    pub fn layout(&self) -> Layout {
+        self.0.sliding.layout
+    }
+
+    /// The output with channels last, widened.
+    pub fn run(&self, ctx: &Ctx<'_>) -> Result<Tensor> {
+        self.0.forward(ctx)
     }
 }
 

@@ -93,7 +93,8 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
         });
     }
 
-    fn forward(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+    /// `finish` changes the result, which is laid out as the input.
+    fn forward(&self, ctx: &mut Ctx<'_>, finish: impl FnOnce(&mut [T])) -> Result<()> {
         let x = ctx.input(0)?;
         ensure!(
             matches!(x.rank(), 4 | 5),
@@ -150,7 +151,9 @@ impl<T: Float<Wide = f32>> FusedBatchNorm<T> {
             (mean.clone(), variance.clone())
         };
         let outputs = [batch_mean, batch_variance, mean, variance];
-        ctx.set(0, reordered(&y, self.layout, false)?)?;
+        let mut y = reordered(&y, self.layout, false)?;
+        finish(y.as_mut_slice()?);
+        ctx.set(0, y)?;
         for (i, values) in outputs.iter().enumerate() {
             ctx.set(i + 1, Tensor::vector(values))?;
         }
@@ -243,7 +246,72 @@ fn gradient_sums<T: Float<Wide = f32>>(x: &[T], dy: &[T], mean: &[f32], rows: us
 
 impl<T: Float<Wide = f32>> Kernel for FusedBatchNorm<T> {
     fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
-        if self.gradient { self.backward(ctx) } else { self.forward(ctx) }
+        if self.gradient { self.backward(ctx) } else { self.forward(ctx, |_| {}) }
+    }
+}
+
+/// Batch normalization with what TensorFlow's optimizer fuses into it.
+struct FusedBatchNormEx<T> {
+    norm: FusedBatchNorm<T>,
+    has_side_input: bool,
+    relu: bool,
+}
+
+impl<T: Float<Wide = f32>> FusedBatchNormEx<T> {
+    fn new(init: &KernelInit<'_>) -> Result<Self> {
+        let relu = match init.string("activation_mode")?.as_str() {
+            "Identity" => false,
+            "Relu" => true,
+            other => bail!(InvalidArgument, "Unsupported activation mode: {other}"),
+        };
+        let side_inputs = init.int("num_side_inputs")?;
+        ensure!(
+            (0..=1).contains(&side_inputs),
+            InvalidArgument,
+            "FusedBatchNorm accepts at most one side input."
+        );
+        let norm = FusedBatchNorm::new(init, false)?;
+        ensure!(
+            side_inputs == 0 || relu || !norm.is_training,
+            InvalidArgument,
+            "Identity activation is not supported with non-empty side input"
+        );
+        Ok(FusedBatchNormEx { norm, has_side_input: side_inputs == 1, relu })
+    }
+}
+
+impl<T: Float<Wide = f32>> Kernel for FusedBatchNormEx<T> {
+    fn compute(&self, ctx: &mut Ctx<'_>) -> Result<()> {
+        let side = match self.has_side_input {
+            true => Some(ctx.input(5)?.clone()),
+            false => None,
+        };
+        if let Some(side) = &side {
+            let x = ctx.input(0)?;
+            ensure!(
+                side.shape() == x.shape(),
+                InvalidArgument,
+                "side_input shape must be equal to input shape: {} != {}",
+                side.shape(),
+                x.shape()
+            );
+        }
+        let relu = self.relu;
+        let side = match &side {
+            Some(side) => Some(side.as_slice::<T>()?),
+            None => None,
+        };
+        self.norm.forward(ctx, |y| {
+            for_rows(y, 1, 1, |range, y| {
+                if let Some(side) = side {
+                    let pairs = y.iter_mut().zip(&side[range]);
+                    pairs.for_each(|(y, side)| *y = y.add(*side));
+                }
+                if relu {
+                    y.iter_mut().for_each(|y| *y = y.max(T::ZERO));
+                }
+            });
+        })
     }
 }
 
@@ -367,6 +435,34 @@ pub(crate) fn register(c: &mut Catalog) {
         ANY_FORMAT,
         device::ON_GPU_V2
     );
+    c.op("_FusedBatchNormEx")
+        .doc("Batch normalisation, and then the sum with a tensor and Relu.")
+        .input("x: T")
+        .input("scale: U")
+        .input("offset: U")
+        .input("mean: U")
+        .input("variance: U")
+        .input("side_input: num_side_inputs * T")
+        .output("y: T")
+        .output("batch_mean: U")
+        .output("batch_variance: U")
+        .output("reserve_space_1: U")
+        .output("reserve_space_2: U")
+        .output("reserve_space_3: U")
+        .attr("T: {half, float, bfloat16}")
+        .attr("U: {float}")
+        .attr(EPSILON)
+        .attr("exponential_avg_factor: float = 1.0")
+        .attr("num_side_inputs: int >= 0 = 0")
+        .attr("activation_mode: string = 'Identity'")
+        .attr(FORMAT)
+        .attr("is_training: bool = true")
+        .expensive()
+        .shape(forward_shape)
+        .cpu(per_dtype!(
+            [Half f16, BFloat16 bf16, Float f32],
+            init, T => FusedBatchNormEx::<T>::new(init)?
+        ));
     macro_rules! backward {
         ($op:literal, $U:literal, $scale:literal, [$($types:literal),*], $outputs:expr, $format:expr, $gpu:expr) => {{
             let op = c
@@ -501,6 +597,25 @@ mod tests {
         let none = Tensor::zeros(DType::Float, [0, 2, 2, 2]).unwrap();
         let got = norm("FusedBatchNormV2", none, &[], &[]).run().unwrap();
         assert!(got[1].as_slice::<f32>().unwrap()[0].is_nan());
+    }
+
+    #[test]
+    fn a_sum_and_relu_follow_in_the_same_op() {
+        let plain = norm("FusedBatchNormV3", counted(), &[1.0, 2.0], &[2.0, 3.0]);
+        let plain = plain.attr("is_training", false).run().unwrap().remove(0);
+        let want: Vec<f32> = (plain.as_slice::<f32>().unwrap().iter())
+            .zip(counted().as_slice::<f32>().unwrap())
+            .map(|(y, side)| (y - side).max(0.0))
+            .collect();
+        let side: Vec<f32> = counted().as_slice::<f32>().unwrap().iter().map(|x| -x).collect();
+        let got = norm("_FusedBatchNormEx", counted(), &[1.0, 2.0], &[2.0, 3.0])
+            .attr("is_training", false)
+            .attr("num_side_inputs", 1i64)
+            .attr("activation_mode", "Relu")
+            .input(image(&side))
+            .run()
+            .unwrap();
+        assert_close(&got[0], &image(&want), 1e-5, 1e-5);
     }
 
     #[test]

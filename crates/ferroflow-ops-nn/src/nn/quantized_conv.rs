@@ -2,7 +2,8 @@
 
 use super::conv::Conv;
 use super::conv_ops::conv_shape;
-use super::window::{Sliding, three};
+use super::depthwise::convolved_depthwise;
+use super::window::{Layout, Sliding, three};
 use crate::prelude::*;
 use ferroflow_ops_math::linalg::gemm::Finisher;
 
@@ -40,34 +41,76 @@ impl Convolution {
             "filter must be rank 4 but is rank {}",
             filter.rank()
         );
-        ensure!(
-            image[3] == filter[2],
-            InvalidArgument,
-            "input and filter must have the same depth: {} vs {}",
-            image[3],
-            filter[2]
-        );
-        ensure!(
-            filter.elements() > 0,
-            InvalidArgument,
-            "filter must not have zero elements (i.e. all dimensions must be non-zero)"
-        );
-        let axes = self.0.axes(&image[1..3], &filter[..2])?;
-        let conv = Conv {
-            batch: image[0],
-            axes: three(&axes),
-            in_channels: image[3],
-            out_channels: filter[3],
-            groups: 1,
-        };
-        let shape = [image[0], axes[0].output, axes[1].output, filter[3]];
-        let mut out = Tensor::zeros(DType::Int32, Shape::from_dims(&shape.map(|d| d as i64))?)?;
-        conv.forward::<i32>(x, f, out.as_mut_slice()?, Finisher::NONE);
-        Ok(out)
+        convolved(&self.0, image, filter, x, f)
     }
 }
 
+/// A convolution whose strides, dilations and padding may be any, and whose channels may have
+/// filters of their own.
+#[derive(Clone)]
+pub(crate) struct AnyConvolution {
+    sliding: Sliding,
+    is_depthwise: bool,
+}
+
+impl AnyConvolution {
+    pub fn new(attrs: &Attrs, is_depthwise: bool) -> Result<AnyConvolution> {
+        let sliding = Sliding::of_convolution(attrs, 2)?;
+        ensure!(
+            sliding.layout == Layout::ChannelsLast,
+            InvalidArgument,
+            "quantized convolutions take images with channels last only"
+        );
+        Ok(AnyConvolution { sliding, is_depthwise })
+    }
+
+    /// Convolves an image by a filter, both given as their shapes and elements.
+    pub fn run(&self, image: &Shape, filter: &Shape, x: &[i32], f: &[i32]) -> Result<Tensor> {
+        for (name, shape) in [("input", image), ("filter", filter)] {
+            ensure!(shape.rank() == 4, InvalidArgument, "{name} must be 4-dimensional: {shape}");
+        }
+        if self.is_depthwise {
+            return convolved_depthwise(&self.sliding, (image, x), (filter, f));
+        }
+        convolved(&self.sliding, image, filter, x, f)
+    }
+}
+
+/// The sums of an image and a filter of four dimensions.
+fn convolved(
+    sliding: &Sliding,
+    image: &Shape,
+    filter: &Shape,
+    x: &[i32],
+    f: &[i32],
+) -> Result<Tensor> {
+    ensure!(
+        image[3] == filter[2],
+        InvalidArgument,
+        "input and filter must have the same depth: {} vs {}",
+        image[3],
+        filter[2]
+    );
+    ensure!(
+        filter.elements() > 0,
+        InvalidArgument,
+        "filter must not have zero elements (i.e. all dimensions must be non-zero)"
+    );
+    let axes = sliding.axes(&image[1..3], &filter[..2])?;
+    let conv = Conv {
+        batch: image[0],
+        axes: three(&axes),
+        in_channels: image[3],
+        out_channels: filter[3],
+        groups: 1,
+    };
+    let shape = [image[0], axes[0].output, axes[1].output, filter[3]];
+    let mut out = Tensor::zeros(DType::Int32, Shape::from_dims(&shape.map(|d| d as i64))?)?;
+    conv.forward::<i32>(x, f, out.as_mut_slice()?, Finisher::NONE);
+    Ok(out)
+}
+
 /// The shape of the output.
-pub(crate) fn output_shape(c: &ShapeCtx<'_>) -> Result<PartialShape> {
-    Ok(conv_shape(c, 2, false)?.swap_remove(0))
+pub(crate) fn output_shape(c: &ShapeCtx<'_>, is_depthwise: bool) -> Result<PartialShape> {
+    Ok(conv_shape(c, 2, is_depthwise)?.swap_remove(0))
 }

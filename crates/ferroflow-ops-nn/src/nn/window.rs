@@ -197,6 +197,9 @@ pub(super) fn padding_of(attrs: &Attrs, spatial: usize, layout: Layout) -> Resul
         true => attrs.ints("explicit_paddings")?,
         false => Vec::new(),
     };
+    if let Some(sides) = padding_list(attrs, spatial, layout)? {
+        return Ok(Padding::Explicit(sides));
+    }
     let padding = match attrs.string("padding")?.as_str() {
         "SAME" => Padding::Same,
         "VALID" => Padding::Valid,
@@ -229,6 +232,25 @@ pub(super) fn padding_of(attrs: &Attrs, spatial: usize, layout: Layout) -> Resul
         "explicit_paddings attribute must be empty if the padding attribute is not EXPLICIT"
     );
     Ok(padding)
+}
+
+/// Attribute `padding_list` of a convolution that was fused with a Pad, unless it pads nothing.
+fn padding_list(attrs: &Attrs, spatial: usize, layout: Layout) -> Result<Option<Vec<(i64, i64)>>> {
+    if !attrs.contains("padding_list") {
+        return Ok(None);
+    }
+    let list = attrs.ints("padding_list")?;
+    if list.iter().all(|&p| p == 0) {
+        return Ok(None);
+    }
+    let want = 2 * (spatial + 2);
+    ensure!(
+        list.len() == want && list.iter().all(|&p| p >= 0),
+        InvalidArgument,
+        "padding_list must be {want} values that are not negative, got {list:?}"
+    );
+    let sides: Vec<(i64, i64)> = list.chunks_exact(2).map(|p| (p[0], p[1])).collect();
+    Ok(Some(sides[layout.first_spatial()..][..spatial].to_vec()))
 }
 
 /// One dimension; `stride` and `dilation` are positive.

@@ -145,7 +145,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .expensive()
         .shape(|c| {
             let scalar = PartialShape::scalar();
-            Ok(vec![quantized_conv::output_shape(c)?, scalar.clone(), scalar])
+            Ok(vec![quantized_conv::output_shape(c, false)?, scalar.clone(), scalar])
         })
         .cpu(|init| {
             only(init, "Tinput", DType::QUInt8)?;

@@ -49,24 +49,28 @@ fn never_run(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("_Arg")
-        .doc("Argument `index` of a function or step.")
-        .output("output: T")
-        .attr("T: type")
-        .attr("index: int >= 0")
-        .stateful()
-        .role(OpRole::Argument)
-        .shape(shape::unknown)
-        .cpu_fn(never_run);
-    c.op("_Retval")
-        .doc("Result `index` of a function or step.")
-        .input("input: T")
-        .attr("T: type")
-        .attr("index: int >= 0")
-        .stateful()
-        .role(OpRole::Return)
-        .shape(shape::unknown)
-        .cpu_fn(never_run);
+    for op in ["_Arg", "_DeviceArg"] {
+        c.op(op)
+            .doc("Argument `index` of a function or step.")
+            .output("output: T")
+            .attr("T: type")
+            .attr("index: int >= 0")
+            .stateful()
+            .role(OpRole::Argument)
+            .shape(shape::unknown)
+            .cpu_fn(never_run);
+    }
+    for op in ["_Retval", "_DeviceRetval"] {
+        c.op(op)
+            .doc("Result `index` of a function or step.")
+            .input("input: T")
+            .attr("T: type")
+            .attr("index: int >= 0")
+            .stateful()
+            .role(OpRole::Return)
+            .shape(shape::unknown)
+            .cpu_fn(never_run);
+    }
     for (op, stateful) in [("PartitionedCall", false), ("StatefulPartitionedCall", true)] {
         let b = c
             .op(op)

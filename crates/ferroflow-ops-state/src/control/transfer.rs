@@ -1,4 +1,5 @@
-//! _Send and _Recv: the two halves of a transfer between devices, tasks, or client and step.
+//! _Send and _Recv: the two halves of a transfer between devices, tasks, or client and step. Send
+//! and Recv are the same in graphs that a program makes.
 
 use crate::list::foreign::adopt;
 use crate::prelude::*;
@@ -133,7 +134,7 @@ fn is_between_gpus(attrs: &Attrs) -> bool {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    for op in ["_Send", "_HostSend"] {
+    for op in ["_Send", "_HostSend", "Send"] {
         c.op(op)
             .doc("Publishes a tensor for the receiving half of the transfer.")
             .input("tensor: T")
@@ -146,7 +147,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .gpu_if(is_between_gpus)
             .cpu(|init| Ok(KernelBox::new(Send(Edge::new(init)?))));
     }
-    for op in ["_Recv", "_HostRecv"] {
+    for op in ["_Recv", "_HostRecv", "Recv"] {
         c.op(op)
             .doc("Waits for the tensor that the sending half of the transfer publishes.")
             .output("tensor: tensor_type")

@@ -196,9 +196,13 @@ fn function(op: &OpDef) -> String {
     let generic = if lifetime { "<'a>" } else { "" };
     let anonymous = if lifetime { "<'_>" } else { "" };
     let with = format!("{name}_with").replace("__with", "_with");
+    let about = format!("The attributes of [`{with}`] that have defaults.");
+    let about: Vec<String> =
+        wrapped(&about, 96).into_iter().map(|line| format!("/// {line}")).collect();
     let _ = writeln!(
         text,
-        "\n/// The attributes of [`{with}`] that have defaults.\n#[derive(Clone, Debug)]\npub struct {options}{generic} {{"
+        "\n{}\n#[derive(Clone, Debug)]\npub struct {options}{generic} {{",
+        about.join("\n")
     );
     let mut defaults = String::new();
     for attr in &optional {

@@ -19,41 +19,74 @@ static LIMITS: LazyLock<Vec<f64>> = LazyLock::new(|| {
     negative.chain([0.0]).chain(positive.iter().copied()).collect()
 });
 
-/// A HistogramProto of finite values; runs of empty buckets are one.
-fn histogram(values: impl Iterator<Item = f64>) -> Message {
-    let limits = &*LIMITS;
-    let mut counts = vec![0.0; limits.len()];
-    let (mut min, mut max) = (f64::MAX, -f64::MAX);
-    let (mut num, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for x in values {
+/// How finite values are distributed.
+#[derive(Clone)]
+pub(crate) struct Distribution {
+    counts: Vec<f64>,
+    min: f64,
+    max: f64,
+    num: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Default for Distribution {
+    fn default() -> Distribution {
+        let counts = vec![0.0; LIMITS.len()];
+        Distribution { counts, min: f64::MAX, max: -f64::MAX, num: 0.0, sum: 0.0, squares: 0.0 }
+    }
+}
+
+impl Distribution {
+    pub fn add(&mut self, x: f64) {
+        let limits = &*LIMITS;
         let bucket = limits.partition_point(|&limit| limit <= x);
-        counts[std::cmp::min(bucket, limits.len() - 1)] += 1.0;
-        min = if x < min { x } else { min };
-        max = if x > max { x } else { max };
-        num += 1.0;
-        sum += x;
-        squares += x * x;
+        self.counts[std::cmp::min(bucket, limits.len() - 1)] += 1.0;
+        self.min = if x < self.min { x } else { self.min };
+        self.max = if x > self.max { x } else { self.max };
+        self.num += 1.0;
+        self.sum += x;
+        self.squares += x * x;
     }
-    let (mut ends, mut kept, mut i) = (Vec::new(), Vec::new(), 0);
-    while i < counts.len() {
-        let (mut end, count) = (limits[i], counts[i]);
-        i += 1;
-        while count == 0.0 && i < counts.len() && counts[i] == 0.0 {
-            end = limits[i];
+
+    /// A value of a summary.
+    pub fn value(&self, tag: &str) -> Message {
+        let mut value = tagged(tag);
+        value.message(5, &self.message());
+        value
+    }
+
+    /// A HistogramProto; runs of empty buckets are one.
+    fn message(&self) -> Message {
+        let (limits, counts) = (&*LIMITS, &self.counts);
+        let (mut ends, mut kept, mut i) = (Vec::new(), Vec::new(), 0);
+        while i < counts.len() {
+            let (mut end, count) = (limits[i], counts[i]);
             i += 1;
+            while count == 0.0 && i < counts.len() && counts[i] == 0.0 {
+                end = limits[i];
+                i += 1;
+            }
+            ends.push(end);
+            kept.push(count);
         }
-        ends.push(end);
-        kept.push(count);
+        let mut m = Message::new();
+        m.double_if(1, self.min)
+            .double_if(2, self.max)
+            .double_if(3, self.num)
+            .double_if(4, self.sum)
+            .double_if(5, self.squares)
+            .doubles(6, &ends)
+            .doubles(7, &kept);
+        m
     }
-    let mut m = Message::new();
-    m.double_if(1, min)
-        .double_if(2, max)
-        .double_if(3, num)
-        .double_if(4, sum)
-        .double_if(5, squares)
-        .doubles(6, &ends)
-        .doubles(7, &kept);
-    m
+}
+
+/// A HistogramProto of finite values.
+fn histogram(values: impl Iterator<Item = f64>) -> Message {
+    let mut distribution = Distribution::default();
+    values.for_each(|x| distribution.add(x));
+    distribution.message()
 }
 
 /// A value of a summary: how the elements of a tensor are distributed. `node` appears in errors.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A summary writer; it has no file until it is given one.
 #[derive(Default)]
-struct Writer(Mutex<Option<EventFile>>);
+pub(crate) struct Writer(Mutex<Option<EventFile>>);
 
 impl Resource for Writer {
     fn describe(&self) -> String {
@@ -28,6 +28,18 @@ impl Resource for Writer {
         // Writes pending events.
         if let Some(file) = self.0.lock().take() {
             files::soon(move || drop(file));
+        }
+    }
+}
+
+impl Writer {
+    /// Writes an event with these values of a summary; nothing before the writer has a file.
+    pub fn write_values(&self, step: i64, values: &[Message]) -> Result<()> {
+        let mut event = event(step);
+        set_summary(&mut event, values);
+        match &mut *self.0.lock() {
+            Some(file) => file.add(event.as_bytes()),
+            None => Ok(()),
         }
     }
 }

@@ -555,6 +555,63 @@ pub fn placeholder_with_default(input: &Output, shape: &PartialShape) -> Output 
     input.graph().op("PlaceholderWithDefault").input(input).attr("shape", shape.clone()).output()
 }
 
+/// The attributes of [`recv_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct RecvOptions {
+    /// `client_terminated`: bool, `false` by default.
+    pub client_terminated: bool,
+}
+
+impl Default for RecvOptions {
+    fn default() -> Self {
+        RecvOptions { client_terminated: false }
+    }
+}
+
+/// `Recv`: Waits for the tensor that the sending half of the transfer publishes.
+#[inline]
+#[track_caller]
+pub fn recv(
+    g: &Graph,
+    tensor_type: DType,
+    tensor_name: &str,
+    send_device: &str,
+    send_device_incarnation: i64,
+    recv_device: &str,
+) -> Output {
+    recv_with(
+        g,
+        tensor_type,
+        tensor_name,
+        send_device,
+        send_device_incarnation,
+        recv_device,
+        RecvOptions::default(),
+    )
+}
+
+/// [`recv()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn recv_with(
+    g: &Graph,
+    tensor_type: DType,
+    tensor_name: &str,
+    send_device: &str,
+    send_device_incarnation: i64,
+    recv_device: &str,
+    options: RecvOptions,
+) -> Output {
+    g.op("Recv")
+        .attr("tensor_type", tensor_type)
+        .attr("tensor_name", tensor_name)
+        .attr("send_device", send_device)
+        .attr("send_device_incarnation", send_device_incarnation)
+        .attr("recv_device", recv_device)
+        .attr("client_terminated", options.client_terminated)
+        .output()
+}
+
 /// The attributes of [`ref_enter_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RefEnterOptions {
@@ -650,6 +707,62 @@ pub fn remote_call(target: &Output, args: &[Output], tout: &[DType], f: &Functio
         .attr("Tout", list(tout))
         .attr("f", f.reference())
         .list_outputs()
+}
+
+/// The attributes of [`send_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// `client_terminated`: bool, `false` by default.
+    pub client_terminated: bool,
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        SendOptions { client_terminated: false }
+    }
+}
+
+/// `Send`: Publishes a tensor for the receiving half of the transfer.
+#[inline]
+#[track_caller]
+pub fn send(
+    tensor: &Output,
+    tensor_name: &str,
+    send_device: &str,
+    send_device_incarnation: i64,
+    recv_device: &str,
+) -> Operation {
+    send_with(
+        tensor,
+        tensor_name,
+        send_device,
+        send_device_incarnation,
+        recv_device,
+        SendOptions::default(),
+    )
+}
+
+/// [`send()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn send_with(
+    tensor: &Output,
+    tensor_name: &str,
+    send_device: &str,
+    send_device_incarnation: i64,
+    recv_device: &str,
+    options: SendOptions,
+) -> Operation {
+    tensor
+        .graph()
+        .op("Send")
+        .input(tensor)
+        .attr("tensor_name", tensor_name)
+        .attr("send_device", send_device)
+        .attr("send_device_incarnation", send_device_incarnation)
+        .attr("recv_device", recv_device)
+        .attr("client_terminated", options.client_terminated)
+        .operation()
 }
 
 /// The attributes of [`stateful_partitioned_call_with`] that have defaults.

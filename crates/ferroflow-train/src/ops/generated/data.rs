@@ -316,8 +316,7 @@ pub fn batch_dataset_v2_with(
         .output()
 }
 
-/// `BytesProducedStatsDataset`: The same dataset; what it says of how to run it is left to the
-/// runtime.
+/// `BytesProducedStatsDataset`: The same dataset, which records the bytes of its elements.
 #[inline]
 #[track_caller]
 pub fn bytes_produced_stats_dataset(
@@ -505,6 +504,35 @@ pub fn cache_dataset_v2_with(
         .attr("output_types", list(output_types))
         .attr("output_shapes", list(output_shapes))
         .attr("metadata", options.metadata)
+        .output()
+}
+
+/// `ChooseFastestBranchDataset`: What one of several functions makes of a dataset: the first.
+#[inline]
+#[track_caller]
+pub fn choose_fastest_branch_dataset(
+    input_dataset: &Output,
+    ratio_numerator: &Output,
+    ratio_denominator: &Output,
+    other_arguments: &[Output],
+    num_elements_per_branch: i64,
+    branches: &[&Function],
+    other_arguments_lengths: &[i64],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    input_dataset
+        .graph()
+        .op("ChooseFastestBranchDataset")
+        .input(input_dataset)
+        .input(ratio_numerator)
+        .input(ratio_denominator)
+        .list(other_arguments)
+        .attr("num_elements_per_branch", num_elements_per_branch)
+        .attr("branches", list(branches))
+        .attr("other_arguments_lengths", list(other_arguments_lengths))
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
         .output()
 }
 
@@ -895,8 +923,8 @@ pub fn experimental_auto_shard_dataset_with(
         .output()
 }
 
-/// `ExperimentalBytesProducedStatsDataset`: The same dataset; what it says of how to run it is left
-/// to the runtime.
+/// `ExperimentalBytesProducedStatsDataset`: The same dataset, which records the bytes of its
+/// elements.
 #[inline]
 #[track_caller]
 pub fn experimental_bytes_produced_stats_dataset(
@@ -1169,8 +1197,7 @@ pub fn experimental_lmdb_dataset(
         .output()
 }
 
-/// `ExperimentalLatencyStatsDataset`: The same dataset; what it says of how to run it is left to
-/// the runtime.
+/// `ExperimentalLatencyStatsDataset`: The same dataset, which records how long an element takes.
 #[inline]
 #[track_caller]
 pub fn experimental_latency_stats_dataset(
@@ -1560,6 +1587,49 @@ pub fn experimental_scan_dataset_with(
         .output()
 }
 
+/// `ExperimentalSetStatsAggregatorDataset`: The same dataset; what its parts measure goes to a
+/// stats aggregator.
+#[inline]
+#[track_caller]
+pub fn experimental_set_stats_aggregator_dataset(
+    input_dataset: &Output,
+    stats_aggregator: &Output,
+    tag: &Output,
+    counter_prefix: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    input_dataset
+        .graph()
+        .op("ExperimentalSetStatsAggregatorDataset")
+        .input(input_dataset)
+        .input(stats_aggregator)
+        .input(tag)
+        .input(counter_prefix)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
+/// `ExperimentalSleepDataset`: The same dataset, whose elements come late.
+#[inline]
+#[track_caller]
+pub fn experimental_sleep_dataset(
+    input_dataset: &Output,
+    sleep_microseconds: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    input_dataset
+        .graph()
+        .op("ExperimentalSleepDataset")
+        .input(input_dataset)
+        .input(sleep_microseconds)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
 /// `ExperimentalSlidingWindowDataset`: A dataset of windows of elements, each a batch.
 #[inline]
 #[track_caller]
@@ -1581,6 +1651,72 @@ pub fn experimental_sliding_window_dataset(
         .attr("output_types", list(output_types))
         .attr("output_shapes", list(output_shapes))
         .output()
+}
+
+/// `ExperimentalSqlDataset`: A dataset of the rows of a query of a SQLite database.
+#[inline]
+#[track_caller]
+pub fn experimental_sql_dataset(
+    driver_name: &Output,
+    data_source_name: &Output,
+    query: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    driver_name
+        .graph()
+        .op("ExperimentalSqlDataset")
+        .input(driver_name)
+        .input(data_source_name)
+        .input(query)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
+/// The attributes of [`experimental_stats_aggregator_handle_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct ExperimentalStatsAggregatorHandleOptions<'a> {
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+}
+
+impl Default for ExperimentalStatsAggregatorHandleOptions<'_> {
+    fn default() -> Self {
+        ExperimentalStatsAggregatorHandleOptions { container: "", shared_name: "" }
+    }
+}
+
+/// `ExperimentalStatsAggregatorHandle`: A stats aggregator, which collects what datasets measure.
+#[inline]
+#[track_caller]
+pub fn experimental_stats_aggregator_handle(g: &Graph) -> Output {
+    experimental_stats_aggregator_handle_with(
+        g,
+        ExperimentalStatsAggregatorHandleOptions::default(),
+    )
+}
+
+/// [`experimental_stats_aggregator_handle()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn experimental_stats_aggregator_handle_with(
+    g: &Graph,
+    options: ExperimentalStatsAggregatorHandleOptions<'_>,
+) -> Output {
+    g.op("ExperimentalStatsAggregatorHandle")
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .output()
+}
+
+/// `ExperimentalStatsAggregatorSummary`: A summary of what a stats aggregator has collected.
+#[inline]
+#[track_caller]
+pub fn experimental_stats_aggregator_summary(iterator: &Output) -> Output {
+    iterator.graph().op("ExperimentalStatsAggregatorSummary").input(iterator).output()
 }
 
 /// `ExperimentalTakeWhileDataset`: A dataset of the elements before the first for which `predicate`
@@ -2502,7 +2638,7 @@ pub fn lmdb_dataset(
         .output()
 }
 
-/// `LatencyStatsDataset`: The same dataset; what it says of how to run it is left to the runtime.
+/// `LatencyStatsDataset`: The same dataset, which records how long an element takes.
 #[inline]
 #[track_caller]
 pub fn latency_stats_dataset(
@@ -2838,6 +2974,63 @@ pub fn map_dataset_with(
         .attr("preserve_cardinality", options.preserve_cardinality)
         .attr("metadata", options.metadata)
         .output()
+}
+
+/// The attributes of [`map_defun_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct MapDefunOptions {
+    /// `max_intra_op_parallelism`: int, `1` by default.
+    pub max_intra_op_parallelism: i64,
+}
+
+impl Default for MapDefunOptions {
+    fn default() -> Self {
+        MapDefunOptions { max_intra_op_parallelism: 1 }
+    }
+}
+
+/// `MapDefun`: A function of each row of its arguments.
+#[inline]
+#[track_caller]
+pub fn map_defun(
+    g: &Graph,
+    arguments: &[Output],
+    captured_inputs: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    f: &Function,
+) -> Vec<Output> {
+    map_defun_with(
+        g,
+        arguments,
+        captured_inputs,
+        output_types,
+        output_shapes,
+        f,
+        MapDefunOptions::default(),
+    )
+}
+
+/// [`map_defun()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn map_defun_with(
+    g: &Graph,
+    arguments: &[Output],
+    captured_inputs: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    f: &Function,
+    options: MapDefunOptions,
+) -> Vec<Output> {
+    g.op("MapDefun")
+        .list(arguments)
+        .list(captured_inputs)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .attr("f", f.reference())
+        .attr("max_intra_op_parallelism", options.max_intra_op_parallelism)
+        .list_outputs()
 }
 
 /// `MatchingFilesDataset`: A dataset of the names of files that match patterns: sorted for each of
@@ -4830,6 +5023,30 @@ pub fn serialize_iterator_with(
         .output()
 }
 
+/// `SetStatsAggregatorDataset`: The same dataset; what its parts measure goes to a stats
+/// aggregator.
+#[inline]
+#[track_caller]
+pub fn set_stats_aggregator_dataset(
+    input_dataset: &Output,
+    stats_aggregator: &Output,
+    tag: &Output,
+    counter_prefix: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    input_dataset
+        .graph()
+        .op("SetStatsAggregatorDataset")
+        .input(input_dataset)
+        .input(stats_aggregator)
+        .input(tag)
+        .input(counter_prefix)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
 /// The attributes of [`shard_dataset_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct ShardDatasetOptions<'a> {
@@ -5265,6 +5482,25 @@ pub fn skip_dataset_with(
         .output()
 }
 
+/// `SleepDataset`: The same dataset, whose elements come late.
+#[inline]
+#[track_caller]
+pub fn sleep_dataset(
+    input_dataset: &Output,
+    sleep_microseconds: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    input_dataset
+        .graph()
+        .op("SleepDataset")
+        .input(input_dataset)
+        .input(sleep_microseconds)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
 /// The attributes of [`sliding_window_dataset_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct SlidingWindowDatasetOptions {
@@ -5658,6 +5894,119 @@ pub fn sparse_tensor_slice_dataset(
         .input(values)
         .input(dense_shape)
         .output()
+}
+
+/// `SqlDataset`: A dataset of the rows of a query of a SQLite database.
+#[inline]
+#[track_caller]
+pub fn sql_dataset(
+    driver_name: &Output,
+    data_source_name: &Output,
+    query: &Output,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    driver_name
+        .graph()
+        .op("SqlDataset")
+        .input(driver_name)
+        .input(data_source_name)
+        .input(query)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
+        .output()
+}
+
+/// The attributes of [`stats_aggregator_handle_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct StatsAggregatorHandleOptions<'a> {
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+}
+
+impl Default for StatsAggregatorHandleOptions<'_> {
+    fn default() -> Self {
+        StatsAggregatorHandleOptions { container: "", shared_name: "" }
+    }
+}
+
+/// `StatsAggregatorHandle`: A stats aggregator, which collects what datasets measure.
+#[inline]
+#[track_caller]
+pub fn stats_aggregator_handle(g: &Graph) -> Output {
+    stats_aggregator_handle_with(g, StatsAggregatorHandleOptions::default())
+}
+
+/// [`stats_aggregator_handle()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn stats_aggregator_handle_with(
+    g: &Graph,
+    options: StatsAggregatorHandleOptions<'_>,
+) -> Output {
+    g.op("StatsAggregatorHandle")
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .output()
+}
+
+/// The attributes of [`stats_aggregator_handle_v2_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct StatsAggregatorHandleV2Options<'a> {
+    /// `container`: string, empty by default.
+    pub container: &'a str,
+    /// `shared_name`: string, empty by default.
+    pub shared_name: &'a str,
+}
+
+impl Default for StatsAggregatorHandleV2Options<'_> {
+    fn default() -> Self {
+        StatsAggregatorHandleV2Options { container: "", shared_name: "" }
+    }
+}
+
+/// `StatsAggregatorHandleV2`: A stats aggregator, which collects what datasets measure.
+#[inline]
+#[track_caller]
+pub fn stats_aggregator_handle_v2(g: &Graph) -> Output {
+    stats_aggregator_handle_v2_with(g, StatsAggregatorHandleV2Options::default())
+}
+
+/// [`stats_aggregator_handle_v2()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn stats_aggregator_handle_v2_with(
+    g: &Graph,
+    options: StatsAggregatorHandleV2Options<'_>,
+) -> Output {
+    g.op("StatsAggregatorHandleV2")
+        .attr("container", options.container)
+        .attr("shared_name", options.shared_name)
+        .output()
+}
+
+/// `StatsAggregatorSetSummaryWriter`: Has a stats aggregator write events with a summary writer.
+#[inline]
+#[track_caller]
+pub fn stats_aggregator_set_summary_writer(
+    stats_aggregator: &Output,
+    summary: &Output,
+) -> Operation {
+    stats_aggregator
+        .graph()
+        .op("StatsAggregatorSetSummaryWriter")
+        .input(stats_aggregator)
+        .input(summary)
+        .operation()
+}
+
+/// `StatsAggregatorSummary`: A summary of what a stats aggregator has collected.
+#[inline]
+#[track_caller]
+pub fn stats_aggregator_summary(iterator: &Output) -> Output {
+    iterator.graph().op("StatsAggregatorSummary").input(iterator).output()
 }
 
 /// The attributes of [`tf_record_dataset_with`] that have defaults.
@@ -6235,6 +6584,22 @@ pub fn window_dataset_with(
         .attr("output_types", list(output_types))
         .attr("output_shapes", list(output_shapes))
         .attr("metadata", options.metadata)
+        .output()
+}
+
+/// `WindowOp`: A dataset of the elements that are its inputs, one after the other.
+#[inline]
+#[track_caller]
+pub fn window_op(
+    g: &Graph,
+    inputs: &[Output],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Output {
+    g.op("WindowOp")
+        .list(inputs)
+        .attr("output_types", list(output_types))
+        .attr("output_shapes", list(output_shapes))
         .output()
 }
 

@@ -864,6 +864,58 @@ pub fn reader_serialize_state_v2(reader_handle: &Output) -> Output {
     reader_handle.graph().op("ReaderSerializeStateV2").input(reader_handle).output()
 }
 
+/// The attributes of [`record_input_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct RecordInputOptions<'a> {
+    /// `file_random_seed`: int, `301` by default.
+    pub file_random_seed: i64,
+    /// `file_shuffle_shift_ratio`: float, `0.0` by default.
+    pub file_shuffle_shift_ratio: f32,
+    /// `file_buffer_size`: int, `10000` by default.
+    pub file_buffer_size: i64,
+    /// `file_parallelism`: int, `16` by default.
+    pub file_parallelism: i64,
+    /// `batch_size`: int, `32` by default.
+    pub batch_size: i64,
+    /// `compression_type`: string, empty by default.
+    pub compression_type: &'a str,
+}
+
+impl Default for RecordInputOptions<'_> {
+    fn default() -> Self {
+        RecordInputOptions {
+            file_random_seed: 301,
+            file_shuffle_shift_ratio: 0.0,
+            file_buffer_size: 10000,
+            file_parallelism: 16,
+            batch_size: 32,
+            compression_type: "",
+        }
+    }
+}
+
+/// `RecordInput`: Records of TFRecord files in random order, without end.
+#[inline]
+#[track_caller]
+pub fn record_input(g: &Graph, file_pattern: &str) -> Output {
+    record_input_with(g, file_pattern, RecordInputOptions::default())
+}
+
+/// [`record_input()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn record_input_with(g: &Graph, file_pattern: &str, options: RecordInputOptions<'_>) -> Output {
+    g.op("RecordInput")
+        .attr("file_pattern", file_pattern)
+        .attr("file_random_seed", options.file_random_seed)
+        .attr("file_shuffle_shift_ratio", options.file_shuffle_shift_ratio)
+        .attr("file_buffer_size", options.file_buffer_size)
+        .attr("file_parallelism", options.file_parallelism)
+        .attr("batch_size", options.batch_size)
+        .attr("compression_type", options.compression_type)
+        .output()
+}
+
 /// The attributes of [`restore_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {

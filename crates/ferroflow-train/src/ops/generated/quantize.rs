@@ -1023,6 +1023,1344 @@ pub fn quantized_conv2d_with(
     (output, min_output, max_output)
 }
 
+/// The attributes of [`quantized_conv2d_and_relu_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DAndReluOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DAndReluOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DAndReluOptions {
+            out_type: DType::QInt32,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DAndRelu`: The convolution of images of quantised elements, and Relu.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_and_relu(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_and_relu_with(
+        input,
+        filter,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedConv2DAndReluOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_and_relu()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_and_relu_with(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DAndReluOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DAndRelu")
+        .input(input)
+        .input(filter)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_and_relu_and_requantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DAndReluAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QUInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DAndReluAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DAndReluAndRequantizeOptions {
+            out_type: DType::QUInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DAndReluAndRequantize`: The convolution of images of quantised elements and Relu,
+/// as 8-bit elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_and_relu_and_requantize(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_and_relu_and_requantize_with(
+        input,
+        filter,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        strides,
+        padding,
+        QuantizedConv2DAndReluAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_and_relu_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_and_relu_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DAndReluAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DAndReluAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_and_requantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DAndRequantizeOptions {
+            out_type: DType::QInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DAndRequantize`: The convolution of images of quantised elements, as 8-bit
+/// elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_and_requantize(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_and_requantize_with(
+        input,
+        filter,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        strides,
+        padding,
+        QuantizedConv2DAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_per_channel_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DPerChannelOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+}
+
+impl Default for QuantizedConv2DPerChannelOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DPerChannelOptions { out_type: DType::QInt32, dilations: &[1, 1, 1, 1] }
+    }
+}
+
+/// `QuantizedConv2DPerChannel`: The convolution of images of quantised elements; each filter has
+/// its own range.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_per_channel(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_per_channel_with(
+        input,
+        filter,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedConv2DPerChannelOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_per_channel()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_per_channel_with(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DPerChannelOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DPerChannel")
+        .input(input)
+        .input(filter)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasOptions {
+            out_type: DType::QInt32,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBias`: The convolution of images of quantised elements, and a bias.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBias")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_and_relu_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasAndReluOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasAndReluOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasAndReluOptions {
+            out_type: DType::QInt32,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBiasAndRelu`: The convolution of images of quantised elements, a bias and
+/// Relu.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_and_relu(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_and_relu_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasAndReluOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias_and_relu()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_and_relu_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasAndReluOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBiasAndRelu")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_and_relu_and_requantize_with`] that have
+/// defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasAndReluAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QUInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasAndReluAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasAndReluAndRequantizeOptions {
+            out_type: DType::QUInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBiasAndReluAndRequantize`: The convolution of images of quantised elements,
+/// a bias and Relu, as 8-bit elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_and_relu_and_requantize(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_and_relu_and_requantize_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasAndReluAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias_and_relu_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_and_relu_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasAndReluAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBiasAndReluAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_and_requantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasAndRequantizeOptions {
+            out_type: DType::QInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBiasAndRequantize`: The convolution of images of quantised elements and a
+/// bias, as 8-bit elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_and_requantize(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_and_requantize_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBiasAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_signed_sum_and_relu_and_requantize_with`] that
+/// have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QUInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOptions {
+            out_type: DType::QUInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBiasSignedSumAndReluAndRequantize`: The convolution of images of quantised
+/// elements, a bias, a sum with signed elements and Relu, as 8-bit elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_signed_sum_and_relu_and_requantize(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    summand: &Output,
+    min_summand: &Output,
+    max_summand: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_signed_sum_and_relu_and_requantize_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        summand,
+        min_summand,
+        max_summand,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias_signed_sum_and_relu_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_signed_sum_and_relu_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    summand: &Output,
+    min_summand: &Output,
+    max_summand: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBiasSignedSumAndReluAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .input(summand)
+        .input(min_summand)
+        .input(max_summand)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_sum_and_relu_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasSumAndReluOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasSumAndReluOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasSumAndReluOptions {
+            out_type: DType::QInt32,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBiasSumAndRelu`: The convolution of images of quantised elements, a bias, a
+/// sum and Relu.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_sum_and_relu(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    summand: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_sum_and_relu_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        summand,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasSumAndReluOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias_sum_and_relu()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_sum_and_relu_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    summand: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasSumAndReluOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBiasSumAndRelu")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(summand)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_conv2d_with_bias_sum_and_relu_and_requantize_with`] that have
+/// defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedConv2DWithBiasSumAndReluAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QUInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedConv2DWithBiasSumAndReluAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedConv2DWithBiasSumAndReluAndRequantizeOptions {
+            out_type: DType::QUInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedConv2DWithBiasSumAndReluAndRequantize`: The convolution of images of quantised
+/// elements, a bias, a sum and Relu, as 8-bit elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_sum_and_relu_and_requantize(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    summand: &Output,
+    min_summand: &Output,
+    max_summand: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_conv2d_with_bias_sum_and_relu_and_requantize_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        summand,
+        min_summand,
+        max_summand,
+        strides,
+        padding,
+        QuantizedConv2DWithBiasSumAndReluAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_conv2d_with_bias_sum_and_relu_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_conv2d_with_bias_sum_and_relu_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    summand: &Output,
+    min_summand: &Output,
+    max_summand: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedConv2DWithBiasSumAndReluAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedConv2DWithBiasSumAndReluAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .input(summand)
+        .input(min_summand)
+        .input(max_summand)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_depthwise_conv2d_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedDepthwiseConv2DOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+}
+
+impl Default for QuantizedDepthwiseConv2DOptions<'_> {
+    fn default() -> Self {
+        QuantizedDepthwiseConv2DOptions { out_type: DType::QInt32, dilations: &[1, 1, 1, 1] }
+    }
+}
+
+/// `QuantizedDepthwiseConv2D`: Convolution of every channel of quantised images with filters of its
+/// own.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_depthwise_conv2d_with(
+        input,
+        filter,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedDepthwiseConv2DOptions::default(),
+    )
+}
+
+/// [`quantized_depthwise_conv2d()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with(
+    input: &Output,
+    filter: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedDepthwiseConv2DOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedDepthwiseConv2D")
+        .input(input)
+        .input(filter)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_depthwise_conv2d_with_bias_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedDepthwiseConv2DWithBiasOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+}
+
+impl Default for QuantizedDepthwiseConv2DWithBiasOptions<'_> {
+    fn default() -> Self {
+        QuantizedDepthwiseConv2DWithBiasOptions {
+            out_type: DType::QInt32,
+            dilations: &[1, 1, 1, 1],
+        }
+    }
+}
+
+/// `QuantizedDepthwiseConv2DWithBias`: Convolution of every channel of quantised images with
+/// filters of its own, and a bias.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with_bias(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_depthwise_conv2d_with_bias_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedDepthwiseConv2DWithBiasOptions::default(),
+    )
+}
+
+/// [`quantized_depthwise_conv2d_with_bias()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with_bias_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedDepthwiseConv2DWithBiasOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedDepthwiseConv2DWithBias")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_depthwise_conv2d_with_bias_and_relu_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedDepthwiseConv2DWithBiasAndReluOptions<'a> {
+    /// `out_type`: type, `QInt32` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedDepthwiseConv2DWithBiasAndReluOptions<'_> {
+    fn default() -> Self {
+        QuantizedDepthwiseConv2DWithBiasAndReluOptions {
+            out_type: DType::QInt32,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedDepthwiseConv2DWithBiasAndRelu`: Convolution of every channel of quantised images with
+/// filters of its own, a bias and Relu.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with_bias_and_relu(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_depthwise_conv2d_with_bias_and_relu_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        strides,
+        padding,
+        QuantizedDepthwiseConv2DWithBiasAndReluOptions::default(),
+    )
+}
+
+/// [`quantized_depthwise_conv2d_with_bias_and_relu()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with_bias_and_relu_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedDepthwiseConv2DWithBiasAndReluOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedDepthwiseConv2DWithBiasAndRelu")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
+/// The attributes of [`quantized_depthwise_conv2d_with_bias_and_relu_and_requantize_with`] that
+/// have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOptions<'a> {
+    /// `out_type`: type, `QUInt8` by default.
+    pub out_type: DType,
+    /// `dilations`: list of ints, `[1, 1, 1, 1]` by default.
+    pub dilations: &'a [i64],
+    /// `padding_list`: list of ints, empty by default.
+    pub padding_list: &'a [i64],
+}
+
+impl Default for QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOptions {
+            out_type: DType::QUInt8,
+            dilations: &[1, 1, 1, 1],
+            padding_list: &[],
+        }
+    }
+}
+
+/// `QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize`: Convolution of every channel of
+/// quantised images with filters of its own, a bias and Relu, as 8-bit elements.
+///
+/// Returns (`output`, `min_output`, `max_output`).
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with_bias_and_relu_and_requantize(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+) -> (Output, Output, Output) {
+    quantized_depthwise_conv2d_with_bias_and_relu_and_requantize_with(
+        input,
+        filter,
+        bias,
+        min_input,
+        max_input,
+        min_filter,
+        max_filter,
+        min_freezed_output,
+        max_freezed_output,
+        strides,
+        padding,
+        QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_depthwise_conv2d_with_bias_and_relu_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_depthwise_conv2d_with_bias_and_relu_and_requantize_with(
+    input: &Output,
+    filter: &Output,
+    bias: &Output,
+    min_input: &Output,
+    max_input: &Output,
+    min_filter: &Output,
+    max_filter: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    strides: &[i64],
+    padding: &str,
+    options: QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [output, min_output, max_output] = input
+        .graph()
+        .op("QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize")
+        .input(input)
+        .input(filter)
+        .input(bias)
+        .input(min_input)
+        .input(max_input)
+        .input(min_filter)
+        .input(max_filter)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("strides", list(strides))
+        .attr("padding", padding)
+        .attr("out_type", options.out_type)
+        .attr("dilations", list(options.dilations))
+        .attr("padding_list", list(options.padding_list))
+        .split();
+    (output, min_output, max_output)
+}
+
 /// The attributes of [`quantized_instance_norm_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct QuantizedInstanceNormOptions {
@@ -1152,6 +2490,436 @@ pub fn quantized_mat_mul_with(
         .attr("transpose_a", options.transpose_a)
         .attr("transpose_b", options.transpose_b)
         .attr("Tactivation", options.tactivation)
+        .split();
+    (out, min_out, max_out)
+}
+
+/// The attributes of [`quantized_mat_mul_with_bias_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMatMulWithBiasOptions<'a> {
+    /// `Toutput`: type, `QInt32` by default.
+    pub toutput: DType,
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `input_quant_mode`: string, `"MIN_FIRST"` by default.
+    pub input_quant_mode: &'a str,
+}
+
+impl Default for QuantizedMatMulWithBiasOptions<'_> {
+    fn default() -> Self {
+        QuantizedMatMulWithBiasOptions {
+            toutput: DType::QInt32,
+            transpose_a: false,
+            transpose_b: false,
+            input_quant_mode: "MIN_FIRST",
+        }
+    }
+}
+
+/// `QuantizedMatMulWithBias`: The product of two matrices of quantised elements, and a bias.
+///
+/// Returns (`out`, `min_out`, `max_out`).
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+) -> (Output, Output, Output) {
+    quantized_mat_mul_with_bias_with(
+        a,
+        b,
+        bias,
+        min_a,
+        max_a,
+        min_b,
+        max_b,
+        QuantizedMatMulWithBiasOptions::default(),
+    )
+}
+
+/// [`quantized_mat_mul_with_bias()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_with(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    options: QuantizedMatMulWithBiasOptions<'_>,
+) -> (Output, Output, Output) {
+    let [out, min_out, max_out] = a
+        .graph()
+        .op("QuantizedMatMulWithBias")
+        .input(a)
+        .input(b)
+        .input(bias)
+        .input(min_a)
+        .input(max_a)
+        .input(min_b)
+        .input(max_b)
+        .attr("Toutput", options.toutput)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("input_quant_mode", options.input_quant_mode)
+        .split();
+    (out, min_out, max_out)
+}
+
+/// The attributes of [`quantized_mat_mul_with_bias_and_dequantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMatMulWithBiasAndDequantizeOptions<'a> {
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `input_quant_mode`: string, `"MIN_FIRST"` by default.
+    pub input_quant_mode: &'a str,
+}
+
+impl Default for QuantizedMatMulWithBiasAndDequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedMatMulWithBiasAndDequantizeOptions {
+            transpose_a: false,
+            transpose_b: false,
+            input_quant_mode: "MIN_FIRST",
+        }
+    }
+}
+
+/// `QuantizedMatMulWithBiasAndDequantize`: The product of two matrices of quantised elements and a
+/// bias, as floats.
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_dequantize(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    toutput: DType,
+) -> Output {
+    quantized_mat_mul_with_bias_and_dequantize_with(
+        a,
+        b,
+        bias,
+        min_a,
+        max_a,
+        min_b,
+        max_b,
+        min_freezed_output,
+        max_freezed_output,
+        toutput,
+        QuantizedMatMulWithBiasAndDequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_mat_mul_with_bias_and_dequantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_dequantize_with(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    toutput: DType,
+    options: QuantizedMatMulWithBiasAndDequantizeOptions<'_>,
+) -> Output {
+    a.graph()
+        .op("QuantizedMatMulWithBiasAndDequantize")
+        .input(a)
+        .input(b)
+        .input(bias)
+        .input(min_a)
+        .input(max_a)
+        .input(min_b)
+        .input(max_b)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("Toutput", toutput)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("input_quant_mode", options.input_quant_mode)
+        .output()
+}
+
+/// The attributes of [`quantized_mat_mul_with_bias_and_relu_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMatMulWithBiasAndReluOptions<'a> {
+    /// `Toutput`: type, `QInt32` by default.
+    pub toutput: DType,
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `input_quant_mode`: string, `"MIN_FIRST"` by default.
+    pub input_quant_mode: &'a str,
+}
+
+impl Default for QuantizedMatMulWithBiasAndReluOptions<'_> {
+    fn default() -> Self {
+        QuantizedMatMulWithBiasAndReluOptions {
+            toutput: DType::QInt32,
+            transpose_a: false,
+            transpose_b: false,
+            input_quant_mode: "MIN_FIRST",
+        }
+    }
+}
+
+/// `QuantizedMatMulWithBiasAndRelu`: The product of two matrices of quantised elements, a bias and
+/// Relu.
+///
+/// Returns (`out`, `min_out`, `max_out`).
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_relu(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+) -> (Output, Output, Output) {
+    quantized_mat_mul_with_bias_and_relu_with(
+        a,
+        b,
+        bias,
+        min_a,
+        max_a,
+        min_b,
+        max_b,
+        QuantizedMatMulWithBiasAndReluOptions::default(),
+    )
+}
+
+/// [`quantized_mat_mul_with_bias_and_relu()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_relu_with(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    options: QuantizedMatMulWithBiasAndReluOptions<'_>,
+) -> (Output, Output, Output) {
+    let [out, min_out, max_out] = a
+        .graph()
+        .op("QuantizedMatMulWithBiasAndRelu")
+        .input(a)
+        .input(b)
+        .input(bias)
+        .input(min_a)
+        .input(max_a)
+        .input(min_b)
+        .input(max_b)
+        .attr("Toutput", options.toutput)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("input_quant_mode", options.input_quant_mode)
+        .split();
+    (out, min_out, max_out)
+}
+
+/// The attributes of [`quantized_mat_mul_with_bias_and_relu_and_requantize_with`] that have
+/// defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMatMulWithBiasAndReluAndRequantizeOptions<'a> {
+    /// `Toutput`: type, `QUInt8` by default.
+    pub toutput: DType,
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `input_quant_mode`: string, `"MIN_FIRST"` by default.
+    pub input_quant_mode: &'a str,
+}
+
+impl Default for QuantizedMatMulWithBiasAndReluAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedMatMulWithBiasAndReluAndRequantizeOptions {
+            toutput: DType::QUInt8,
+            transpose_a: false,
+            transpose_b: false,
+            input_quant_mode: "MIN_FIRST",
+        }
+    }
+}
+
+/// `QuantizedMatMulWithBiasAndReluAndRequantize`: The product of two matrices of quantised
+/// elements, a bias and Relu, as 8-bit elements.
+///
+/// Returns (`out`, `min_out`, `max_out`).
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_relu_and_requantize(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+) -> (Output, Output, Output) {
+    quantized_mat_mul_with_bias_and_relu_and_requantize_with(
+        a,
+        b,
+        bias,
+        min_a,
+        max_a,
+        min_b,
+        max_b,
+        min_freezed_output,
+        max_freezed_output,
+        QuantizedMatMulWithBiasAndReluAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_mat_mul_with_bias_and_relu_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_relu_and_requantize_with(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    options: QuantizedMatMulWithBiasAndReluAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [out, min_out, max_out] = a
+        .graph()
+        .op("QuantizedMatMulWithBiasAndReluAndRequantize")
+        .input(a)
+        .input(b)
+        .input(bias)
+        .input(min_a)
+        .input(max_a)
+        .input(min_b)
+        .input(max_b)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("Toutput", options.toutput)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("input_quant_mode", options.input_quant_mode)
+        .split();
+    (out, min_out, max_out)
+}
+
+/// The attributes of [`quantized_mat_mul_with_bias_and_requantize_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct QuantizedMatMulWithBiasAndRequantizeOptions<'a> {
+    /// `Toutput`: type, `QUInt8` by default.
+    pub toutput: DType,
+    /// `transpose_a`: bool, `false` by default.
+    pub transpose_a: bool,
+    /// `transpose_b`: bool, `false` by default.
+    pub transpose_b: bool,
+    /// `input_quant_mode`: string, `"MIN_FIRST"` by default.
+    pub input_quant_mode: &'a str,
+}
+
+impl Default for QuantizedMatMulWithBiasAndRequantizeOptions<'_> {
+    fn default() -> Self {
+        QuantizedMatMulWithBiasAndRequantizeOptions {
+            toutput: DType::QUInt8,
+            transpose_a: false,
+            transpose_b: false,
+            input_quant_mode: "MIN_FIRST",
+        }
+    }
+}
+
+/// `QuantizedMatMulWithBiasAndRequantize`: The product of two matrices of quantised elements and a
+/// bias, as 8-bit elements.
+///
+/// Returns (`out`, `min_out`, `max_out`).
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_requantize(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+) -> (Output, Output, Output) {
+    quantized_mat_mul_with_bias_and_requantize_with(
+        a,
+        b,
+        bias,
+        min_a,
+        max_a,
+        min_b,
+        max_b,
+        min_freezed_output,
+        max_freezed_output,
+        QuantizedMatMulWithBiasAndRequantizeOptions::default(),
+    )
+}
+
+/// [`quantized_mat_mul_with_bias_and_requantize()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn quantized_mat_mul_with_bias_and_requantize_with(
+    a: &Output,
+    b: &Output,
+    bias: &Output,
+    min_a: &Output,
+    max_a: &Output,
+    min_b: &Output,
+    max_b: &Output,
+    min_freezed_output: &Output,
+    max_freezed_output: &Output,
+    options: QuantizedMatMulWithBiasAndRequantizeOptions<'_>,
+) -> (Output, Output, Output) {
+    let [out, min_out, max_out] = a
+        .graph()
+        .op("QuantizedMatMulWithBiasAndRequantize")
+        .input(a)
+        .input(b)
+        .input(bias)
+        .input(min_a)
+        .input(max_a)
+        .input(min_b)
+        .input(max_b)
+        .input(min_freezed_output)
+        .input(max_freezed_output)
+        .attr("Toutput", options.toutput)
+        .attr("transpose_a", options.transpose_a)
+        .attr("transpose_b", options.transpose_b)
+        .attr("input_quant_mode", options.input_quant_mode)
         .split();
     (out, min_out, max_out)
 }

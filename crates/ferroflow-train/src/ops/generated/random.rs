@@ -860,6 +860,44 @@ pub fn rng_skip(resource: &Output, algorithm: &Output, delta: &Output) -> Operat
     resource.graph().op("RngSkip").input(resource).input(algorithm).input(delta).operation()
 }
 
+/// The attributes of [`sobol_sample_with`] that have defaults.
+#[derive(Clone, Debug)]
+pub struct SobolSampleOptions {
+    /// `dtype`: type, `Float` by default.
+    pub dtype: DType,
+}
+
+impl Default for SobolSampleOptions {
+    fn default() -> Self {
+        SobolSampleOptions { dtype: DType::Float }
+    }
+}
+
+/// `SobolSample`: Points of Sobol's sequence, which fill a cube evenly.
+#[inline]
+#[track_caller]
+pub fn sobol_sample(dim: &Output, num_results: &Output, skip: &Output) -> Output {
+    sobol_sample_with(dim, num_results, skip, SobolSampleOptions::default())
+}
+
+/// [`sobol_sample()`] with other attributes.
+#[inline]
+#[track_caller]
+pub fn sobol_sample_with(
+    dim: &Output,
+    num_results: &Output,
+    skip: &Output,
+    options: SobolSampleOptions,
+) -> Output {
+    dim.graph()
+        .op("SobolSample")
+        .input(dim)
+        .input(num_results)
+        .input(skip)
+        .attr("dtype", options.dtype)
+        .output()
+}
+
 /// The attributes of [`stateful_random_binomial_with`] that have defaults.
 #[derive(Clone, Debug)]
 pub struct StatefulRandomBinomialOptions {
@@ -1746,6 +1784,28 @@ pub fn stateless_truncated_normal_v2_with(
         .input(counter)
         .input(alg)
         .attr("dtype", options.dtype)
+        .output()
+}
+
+/// `StochasticCastToInt`: Floats as integers, rounded up or down at random, so that their mean
+/// stays.
+#[inline]
+#[track_caller]
+pub fn stochastic_cast_to_int(
+    input: &Output,
+    key: &Output,
+    counter: &Output,
+    alg: &Output,
+    tout: DType,
+) -> Output {
+    input
+        .graph()
+        .op("StochasticCastToInt")
+        .input(input)
+        .input(key)
+        .input(counter)
+        .input(alg)
+        .attr("Tout", tout)
         .output()
 }
 
