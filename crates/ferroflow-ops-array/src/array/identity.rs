@@ -195,6 +195,10 @@ pub(crate) fn register(c: &mut Catalog) {
         let why = g.attrs().string("message")?;
         bail!(Unimplemented, "Gradient explicitly disabled. Reason: {why}")
     });
+    // As in TensorFlow, whose function for it raises an error.
+    c.gradient("_EagerConst", |_, _| {
+        bail!(Unimplemented, "_EagerConst has no gradient: it is a constant of eager mode")
+    });
     for op in
         ["EnsureShape", "DebugGradientIdentity", "DebugGradientRefIdentity", "DebugIdentityV2"]
     {

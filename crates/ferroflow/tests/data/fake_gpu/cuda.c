@@ -38,18 +38,25 @@ int cuEventQuery(void *event) { return 0; }
 int cuEventSynchronize(void *event) { return 0; }
 int cuEventElapsedTime(float *ms, void *from, void *to) { *ms = 0; return 0; }
 
-int cuMemAlloc_v2(Address *address, size_t size) {
-    int file = memfd_create("fake-gpu", 0);
-    if (file < 0 || ftruncate(file, size)) return 2;
+// Maps a file as memory of the GPU.
+static int mapped(Address *address, size_t size, int file) {
     void *memory = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) return 2;
     *address = (Address)memory;
     pthread_mutex_lock(&lock);
-    allocations[count].base = *address;
-    allocations[count].size = size;
-    allocations[count++ % 1024].file = file;
+    int full = count == 1024;
+    if (!full) {
+        allocations[count].base = *address;
+        allocations[count].size = size;
+        allocations[count++].file = file;
+    }
     pthread_mutex_unlock(&lock);
-    return 0;
+    return full ? 2 : 0;
+}
+int cuMemAlloc_v2(Address *address, size_t size) {
+    int file = memfd_create("fake-gpu", 0);
+    if (file < 0 || ftruncate(file, size)) return 2;
+    return mapped(address, size, file);
 }
 int cuMemFree_v2(Address address) { return 0; }
 int cuMemGetAddressRange_v2(Address *base, size_t *size, Address address) {
@@ -81,11 +88,7 @@ int cuIpcOpenMemHandle_v2(Address *address, Handle handle, unsigned flags) {
     if (process == getpid()) return 201;
     snprintf(path, 64, "/proc/%d/fd/%d", process, file);
     int theirs = open(path, O_RDWR);
-    if (theirs < 0) return 1;
-    void *memory = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, theirs, 0);
-    if (memory == MAP_FAILED) return 2;
-    *address = (Address)memory;
-    return 0;
+    return theirs < 0 ? 1 : mapped(address, size, theirs);
 }
 int cuMemHostAlloc(void **address, size_t size, unsigned flags) { *address = malloc(size); return 0; }
 int cuMemFreeHost(void *address) { free(address); return 0; }
