@@ -4,6 +4,7 @@
 use crate::list::foreign::adopt;
 use crate::prelude::*;
 use ferroflow_core::{DeviceName, Received, RendezvousKey};
+use ferroflow_op_kit::gpu;
 
 /// The parts of a rendezvous key that a node gives; frame and iteration come from the step.
 struct Edge {
@@ -108,21 +109,6 @@ const EDGE_ATTRS: [&str; 5] = [
     "client_terminated: bool = false",
 ];
 
-/// Types that stay in the memory of a GPU between tasks. Shapes and axes are `int32`.
-const ON_GPU: &[DType] = &[
-    DType::Half,
-    DType::BFloat16,
-    DType::Float,
-    DType::Double,
-    DType::Int8,
-    DType::Int16,
-    DType::Int64,
-    DType::UInt8,
-    DType::UInt16,
-    DType::UInt32,
-    DType::UInt64,
-];
-
 /// Whether a value goes from a GPU of one task to a GPU of another.
 fn is_between_gpus(attrs: &Attrs) -> bool {
     let device = |attr| DeviceName::parse(attrs.string(attr).ok()?.as_ref()).ok();
@@ -143,7 +129,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .stateful()
             .role(OpRole::Send)
             .shape(shape::unknown)
-            .gpu(&[("T", ON_GPU)], |init| Ok(KernelBox::new(Send(Edge::new(init)?))))
+            .gpu(gpu::REAL, |init| Ok(KernelBox::new(Send(Edge::new(init)?))))
             .gpu_if(is_between_gpus)
             .cpu(|init| Ok(KernelBox::new(Send(Edge::new(init)?))));
     }
@@ -157,7 +143,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .role(OpRole::Recv)
             .shape(shape::unknown)
             .waits()
-            .gpu(&[("tensor_type", ON_GPU)], |init| {
+            .gpu(&[("tensor_type", gpu::REALS)], |init| {
                 Ok(KernelBox::new_async(RecvOnGpu(Edge::new(init)?)))
             })
             .gpu_if(is_between_gpus)
