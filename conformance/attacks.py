@@ -49,13 +49,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Server:
-    """A server on loopback, of task 0 of a job."""
+class Served:
+    """A process that says when it is ready."""
 
-    def __init__(self, program, *flags, job="worker", ports=None):
-        ports = ports or {job: free_port()}
-        self.port, cluster = ports[job], ";".join("%s=127.0.0.1:%d" % task for task in ports.items())
-        words = [program, "server", "--cluster", cluster, "--job", job, "--task", "0", *flags]
+    def __init__(self, words):
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.pid = self.process.pid
         ready, _, _ = select.select([self.process.stdout], [], [], 60)
@@ -78,6 +75,23 @@ class Server:
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
+
+
+class Server(Served):
+    """A server on loopback, of task 0 of a job."""
+
+    def __init__(self, program, *flags, job="worker", ports=None):
+        ports = ports or {job: free_port()}
+        self.port, cluster = ports[job], ";".join("%s=127.0.0.1:%d" % task for task in ports.items())
+        super().__init__([program, "server", "--cluster", cluster, "--job", job, "--task", "0", *flags])
+
+
+class ModelServer(Served):
+    """`ferroflow serve` on loopback."""
+
+    def __init__(self, program, model, *flags):
+        self.grpc, self.rest = free_port(), free_port()
+        super().__init__([program, "serve", model, "--port", str(self.grpc), "--rest-port", str(self.rest), *flags])
 
 
 def known(program, *flags):
@@ -1187,6 +1201,48 @@ def half_greetings_of_links(program, folder):
         return "a link was opened beside %d" % len(half)
 
 
+def _model_of_zeros(folder):
+    """A SavedModel that answers a number n with n zeros."""
+    graph = (Graph().op("n", "Placeholder", dtype=INT32).const("zero", FLOAT, struct.pack("<f", 0))
+             .op("y", "Fill", "n", "zero", T=FLOAT, index_type=INT32))
+    value = lambda name, dtype, dims: field(1, name + ":0") + field(2, dtype) + field(3, dims)
+    one, many = field(2, field(1, 1)), field(2, field(1, 2 ** 64 - 1))
+    signature = (field(1, field(1, "n") + field(2, value("n", INT32, one))) +
+                 field(2, field(1, "y") + field(2, value("y", FLOAT, many))) + field(3, "tensorflow/serving/predict"))
+    meta = field(1, field(4, "serve")) + field(2, graph.proto) + field(5, field(1, "serving_default") + field(2, signature))
+    os.makedirs(os.path.join(folder, "zeros", "1"))
+    with open(os.path.join(folder, "zeros", "1", "saved_model.pb"), "wb") as file:
+        file.write(field(1, 1) + field(2, meta))
+
+
+def _ask_for_zeros(port, count, seconds=60):
+    connection = socket.create_connection(("127.0.0.1", port), seconds)
+    body = b'{"inputs": [%d]}' % count
+    connection.sendall(b"POST /v1/models/zeros:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+                       % (len(body), body))
+    return connection
+
+
+def unread_answers_of_a_model(program, folder):
+    """120 clients ask a model for answers of 8 MB and read nothing, on a server that may use 256 MiB."""
+    _model_of_zeros(folder)
+    with ModelServer(program, os.path.join(folder, "zeros"), "--max-memory", "256MiB") as server:
+        before = server.memory()
+        clients = [_ask_for_zeros(server.rest, 2_000_000) for _ in range(120)]
+        for _ in range(10):
+            time.sleep(1)
+            with _ask_for_zeros(server.rest, 2) as other:
+                # The server may say that it has no memory, but it must answer.
+                if not other.recv(100).startswith(b"HTTP/1.1 "):
+                    raise Broken("no answer beside clients that read nothing")
+        grown = server.memory("VmHWM") - before
+        for client in clients:
+            client.close()
+        if grown > 300 << 20:
+            raise Broken("the answers hold %d MiB" % (grown >> 20))
+        return "%d MiB" % (grown >> 20)
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
@@ -1196,7 +1252,7 @@ ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_
            tensor_that_another_session_keeps, partial_runs_without_end, compiled_steps_without_end,
            open_files_take_all_descriptors, constants_take_the_network_threads, metadata_takes_all_memory,
            answers_that_stay_unread, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
-           half_greetings_of_links]
+           half_greetings_of_links, unread_answers_of_a_model]
 
 
 def main():
