@@ -264,7 +264,50 @@ def traced():
     hvd.shutdown()
 
 
+def interrupted(wait):
+    """Calls `wait`, which waits for other ranks, and interrupts it as Ctrl-C does."""
+    import threading
+    import time
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        assert time.monotonic() - began < 20, time.monotonic() - began
+        print("interrupted", flush=True)
+    else:
+        raise AssertionError("nothing was interrupted")
+
+
+def starts_alone():
+    """A rank that waits for ranks which never start can be interrupted."""
+    import ferroflow.hvd as hvd
+    interrupted(hvd.init)
+
+
+def joins_alone():
+    """A rank that waits in `join` for a rank which still works can be interrupted."""
+    import ferroflow.hvd as hvd
+    hvd.init()
+    if hvd.rank() == 0:
+        interrupted(hvd.join)
+        print("done", flush=True)
+        os._exit(0)
+    signal.pause()
+
+
 class Hvd(unittest.TestCase):
+    def test_a_wait_for_other_ranks_can_be_interrupted(self):
+        for rank in (0, 1):
+            alone = ranks.start(1, __file__, "starts_alone", {
+                "FERROFLOW_RANK": rank, "RANK": rank, "FERROFLOW_SIZE": 2, "WORLD_SIZE": 2})
+            self.assertEqual(ranks.finish(alone, 60), [(0, "interrupted\n")])
+        joins = ranks.start(2, __file__, "joins_alone")
+        self.assertEqual(ranks.finish(joins[:1], 60), [(0, "interrupted\ndone\n")])
+        joins[1].kill()
+        joins[1].communicate()
+
     def test_every_function_and_type_gives_what_numpy_gives(self):
         for n in (1, 2, 3, 4):
             ranks.run(self, n, __file__, "everything")

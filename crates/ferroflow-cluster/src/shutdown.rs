@@ -1,4 +1,4 @@
-//! Ends a server's process after a signal, even if its threads are stuck.
+//! Ends a process after a signal, even if its threads are stuck.
 
 use ferroflow_core::{Result, err};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -56,15 +56,30 @@ pub fn exit_within(limit: Duration) -> Result<FirstSignal> {
                 Ok(()) if first.elapsed() < SAME_SIGNAL => {}
                 Ok(()) => break "a second signal came".to_string(),
                 Err(_) => {
-                    break format!("the server has not stopped within {} s", limit.as_secs_f32());
+                    break format!("it has not stopped within {} s", limit.as_secs_f32());
                 }
             }
         };
-        eprintln!("{why}: exiting; steps that still ran are lost");
+        say(format!("{why}: exiting; steps that still ran are lost"));
         low_level::exit(EXIT_CODE);
     };
     let thread = |name: &str| std::thread::Builder::new().name(name.into());
     thread("ff-signals").spawn(listen).map_err(failed)?;
     thread("ff-exit").spawn(wait).map_err(failed)?;
     Ok(FirstSignal(received))
+}
+
+/// Writes the message to standard error, unless no process reads there any more: a full pipe must
+/// not keep this process.
+fn say(text: String) {
+    let (done, is_written) = mpsc::channel();
+    let write = move || {
+        eprintln!("{text}");
+        // An error means that the process no longer waits.
+        let _ = done.send(());
+    };
+    if std::thread::Builder::new().name("ff-say".into()).spawn(write).is_ok() {
+        // After a while, exit without the message.
+        let _ = is_written.recv_timeout(Duration::from_millis(500));
+    }
 }

@@ -4,7 +4,7 @@ use crate::credentials::CredentialArgs;
 use crate::logging::{LogFormat, log_to_stderr};
 use crate::run::elastic_bounds;
 use crate::say::say;
-use ferroflow::cluster::{Trust, stop_signal};
+use ferroflow::cluster::{Trust, exit_within};
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
@@ -16,8 +16,8 @@ use std::time::Duration;
 /// `ferroflow run --min-np` starts processes and assigns their ranks. Where another system, such as
 /// Kubernetes, starts and replaces the processes, this command only assigns the ranks. A process
 /// takes part if FERROFLOW_ELASTIC=HOST:PORT names the driver. The driver prints `ready HOST:PORT`
-/// when processes can connect. SIGTERM or Ctrl-C ends it. It refuses processes that connect after
-/// others have finished the work; they end without an error.
+/// when processes can connect. SIGTERM or Ctrl-C ends it within 10 s. It refuses processes that
+/// connect after others have finished the work; they end without an error.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  ferroflow driver -np 2 --min-np 1 --max-np 4 --bind 127.0.0.1:29400"
@@ -46,7 +46,11 @@ pub struct Args {
     insecure: bool,
 }
 
+/// How long the driver may take to refuse its processes after a signal.
+const STOP: Duration = Duration::from_secs(10);
+
 pub fn run(args: Args) -> Result<()> {
+    let signal = exit_within(STOP)?;
     log_to_stderr(LogFormat::from_env()?, &TaskMetrics::new("driver", 0));
     let (min, max) = elastic_bounds(args.np, args.min_np, args.max_np)?;
     let options = DriverOptions {
@@ -69,7 +73,9 @@ pub fn run(args: Args) -> Result<()> {
     let driver = Driver::start_with(listener, options, trust)?;
     say!("ready {}", driver.address());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|e| failed(format!("cannot wait for signals: {e}")))?.block_on(stop_signal());
+    runtime
+        .map_err(|e| failed(format!("cannot wait for signals: {e}")))?
+        .block_on(signal.received());
     let seen = driver.report();
     let (epochs, lost, done) = (seen.epochs, seen.lost, seen.done);
     eprintln!("ferroflow driver: {epochs} epochs, {lost} processes lost, {done} finished");

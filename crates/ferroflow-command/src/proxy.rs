@@ -3,16 +3,18 @@
 use crate::credentials::CredentialArgs;
 use crate::logging::{LogFormat, log_to_stderr};
 use crate::say::show;
-use ferroflow::cluster::{TlsProxy, Trust, network_threads, stop_signal};
+use ferroflow::cluster::{TlsProxy, Trust, exit_within, network_threads};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Let TensorFlow clients, which have no TLS, reach a server with TLS
 ///
 /// Listens on this host without TLS and carries every connection to the server. Only processes of
 /// your own user are let in. Prints `ready grpc://HOST:PORT` on standard output; SIGTERM or Ctrl-C
-/// ends it. A session of a TensorFlow client is then tf.compat.v1.Session("grpc://HOST:PORT").
+/// ends it within 10 s. A session of a TensorFlow client is then
+/// tf.compat.v1.Session("grpc://HOST:PORT").
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     ferroflow proxy --to grpcs://hosta:2222 --credentials certs/client --listen 127.0.0.1:2222")]
@@ -34,7 +36,11 @@ pub struct Args {
     insecure: bool,
 }
 
+/// How long the proxy may take to close its connections after a signal.
+const STOP: Duration = Duration::from_secs(10);
+
 pub fn run(args: Args) -> Result<()> {
+    let signal = exit_within(STOP)?;
     log_to_stderr(LogFormat::from_env()?, &TaskMetrics::new("proxy", 0));
     let credentials = args.credentials.load()?.ok_or_else(|| {
         let text = "no credentials: give --credentials DIR, made by `ferroflow certs`";
@@ -45,7 +51,7 @@ pub fn run(args: Args) -> Result<()> {
     network_threads()?.block_on(async {
         let proxy = TlsProxy::bind(listen, &to, credentials, trust).await?;
         show!("ready grpc://{}", proxy.address());
-        proxy.serve(stop_signal()).await;
+        proxy.serve(signal.received()).await;
         Ok(())
     })
 }

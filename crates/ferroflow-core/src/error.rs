@@ -144,6 +144,14 @@ impl Error {
         Error(Arc::new(Inner { code, message: message.into(), derived: false }))
     }
 
+    /// What `err!` makes. Not inlined: kernels of many types have thousands of such places.
+    #[cold]
+    #[inline(never)]
+    #[doc(hidden)]
+    pub fn formatted(code: Code, message: std::fmt::Arguments<'_>) -> Error {
+        Error::new(code, message.to_string())
+    }
+
     /// The kind of failure.
     pub fn code(&self) -> Code {
         self.0.code
@@ -274,7 +282,7 @@ impl<T> Within<T> for io::Result<T> {
 #[macro_export]
 macro_rules! err {
     ($code:ident, $($message:tt)+) => {
-        $crate::Error::new($crate::Code::$code, format!($($message)+))
+        $crate::Error::formatted($crate::Code::$code, format_args!($($message)+))
     };
 }
 

@@ -97,4 +97,23 @@ mod tests {
             assert!(slots.0.iter_mut().all(|slot| slot.get_mut().is_empty()));
         }
     }
+
+    /// A ready node takes its values and leaves the rest for `clear`, several times over.
+    #[test]
+    fn slots_are_reused_by_later_steps() {
+        let mut slots = Slots::new(3);
+        for step in 0..3 {
+            // SAFETY: no other thread has these slots.
+            let inputs = unsafe {
+                slots.put(0, Value::Tensor(Tensor::scalar(step)));
+                slots.put(2, Value::Tensor(Tensor::scalar(-step)));
+                slots.of_ready(0..2)
+            };
+            let taken = std::mem::take(&mut inputs[0]).into_tensor().unwrap();
+            assert_eq!(taken.scalar_value::<i32>().unwrap(), step);
+            assert!(inputs[1].is_empty());
+            slots.clear();
+            assert!(slots.0.iter_mut().all(|slot| slot.get_mut().is_empty()));
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub fn miri(_: &MiriArgs) -> Result {
     steps.step("core", "cargo xtask miri", || {
         steps::run(nightly(&args).env("MIRIFLAGS", "-Zmiri-disable-isolation"))
     })?;
-    let args = ["miri", "test", "-p", "ferroflow-runtime", "--lib", "--", "slots", "flat"];
+    let args = ["miri", "test", "-p", "ferroflow-runtime", "--lib", "--", "slots"];
     steps.step("slots", "cargo xtask miri", || {
         steps::run(nightly(&args).env("MIRIFLAGS", "-Zmiri-disable-isolation"))
     })?;

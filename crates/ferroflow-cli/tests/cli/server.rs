@@ -4,6 +4,7 @@ use crate::common::{FOREVER, Lines, Running, ferroflow, free_addresses, own_loop
 use ferroflow::cluster::ConnectOptions;
 use ferroflow::graph::{Attrs, GraphDef, GraphDefSession, NodeDef};
 use ferroflow::{Code, DType};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -129,6 +130,38 @@ fn a_signal_at_any_moment_of_the_start_ends_a_server() {
         // Before the server handles signals, the signal itself ends the process.
         let is_ended = status.code() == Some(0) || status.signal() == Some(15);
         assert!(is_ended, "{status} after {delay} ms: the server did not notice the signal");
+    }
+}
+
+#[test]
+fn a_process_whose_errors_stay_unread_ends_after_a_signal() {
+    let address = free_addresses(&own_loopback(), 1)[0].to_string();
+    let spec = format!("worker={address}");
+    let server = &[
+        "server",
+        "--cluster",
+        &spec,
+        "--job",
+        "worker",
+        "--task",
+        "0",
+        "--stop-timeout",
+        "2",
+    ][..];
+    for words in [server, &["driver", "-np", "2", "--bind", &address]] {
+        let (reader, mut full) = std::io::pipe().unwrap();
+        full.write_all(&[b' '; 64 << 10]).unwrap();
+        let mut command = ferroflow(words);
+        // With a line for each connection, which has no room either.
+        command.env("FERROFLOW_LOG", "debug").stdout(Stdio::null()).stderr(full);
+        let mut process = Running(command.spawn().unwrap());
+        std::thread::sleep(Duration::from_millis(500));
+        // The process may be unable to accept: then the connection waits.
+        let _ = std::net::TcpStream::connect(&address);
+        std::thread::sleep(Duration::from_millis(100));
+        process.signal("TERM");
+        process.end();
+        drop(reader);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ordered collectives and messages, for process groups of torch.
 
 use super::exception::raised;
-use super::handle::wait_for;
+use super::handle::{interruptible, wait_for};
 use crate::exit::detached;
 use ferroflow_cluster::Trust;
 use ferroflow_collective::{
@@ -180,7 +180,7 @@ impl OrderedGroup {
         let listener = listener.and_then(|l| l.listener.lock().take());
         let messages = messages.listener.lock().take();
         let watched: Vec<GroupAbort> = watched.iter().map(|group| group.abort.clone()).collect();
-        let made = detached(py, || -> Result<OrderedGroup> {
+        let connect = move || -> Result<OrderedGroup> {
             let Some(messages) = messages else {
                 bail!(FailedPrecondition, "the listener for messages is in use");
             };
@@ -232,8 +232,8 @@ impl OrderedGroup {
                 thread: Mutex::new(Some(Arc::new(thread))),
                 messages: Mutex::new(Some(Arc::new(links))),
             })
-        });
-        made.map_err(|e| raised(py, &e))
+        };
+        interruptible(py, "ff-connect", connect, drop)
     }
 
     #[getter]

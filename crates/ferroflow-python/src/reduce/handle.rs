@@ -8,6 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SendError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The interval in which a wait checks for signals, such as Ctrl-C.
@@ -77,6 +78,38 @@ pub(super) fn wait_for(
             return Ok(false);
         }
         py.check_signals()?;
+    }
+}
+
+/// Runs `work`, which waits for other ranks, on a thread of its own, and handles signals meanwhile.
+/// If a handler raises, as for Ctrl-C, that is the error; the work goes on alone, and `undo` gets
+/// its result.
+pub(super) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    thread: &str,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+    undo: impl FnOnce(T) + Send + 'static,
+) -> PyResult<T> {
+    // Without room, so that a result is either taken or returned to the thread.
+    let (tell, mut told) = sync_channel(0);
+    let run = move || {
+        if let Err(SendError(Ok(made))) = tell.send(work()) {
+            undo(made);
+        }
+    };
+    let started = std::thread::Builder::new().name(thread.into()).spawn(run);
+    started.map_err(|e| {
+        raised(py, &err!(ResourceExhausted, "cannot start the thread {thread}: {e}"))
+    })?;
+    loop {
+        let told = &mut told;
+        match detached(py, move || told.recv_timeout(LOOK)) {
+            Ok(made) => return made.map_err(|e| raised(py, &e)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(raised(py, &err!(Internal, "the thread {thread} panicked")));
+            }
+        }
     }
 }
 

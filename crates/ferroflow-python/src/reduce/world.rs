@@ -2,7 +2,7 @@
 
 use super::completions::settle;
 use super::exception::raised;
-use super::handle::{HandleSlot, ReduceHandle};
+use super::handle::{HandleSlot, ReduceHandle, interruptible};
 use super::jax::forget_executions;
 use crate::exit::detached;
 use crate::ops;
@@ -102,7 +102,7 @@ fn init(
         config.engine.stall_warning = seconds(warning);
         config.engine.stall_deadline = seconds(deadline);
     }
-    let made = detached(py, || -> Result<Job> {
+    let connect = move || -> Result<Job> {
         // The graphs' ops use this world, so that they communicate in this job.
         let world = ops::world().clone();
         let elastic = match elastic {
@@ -114,8 +114,8 @@ fn init(
         };
         world.metrics().iter().for_each(log_is_of);
         Ok(Job { world, elastic: Mutex::new(elastic) })
-    });
-    let job = made.map_err(|e| raised(py, &e))?;
+    };
+    let job = interruptible(py, "ff-init", connect, |job| job.world.shutdown())?;
     forget_executions();
     let old = JOB.write().replace(Arc::new(job));
     detached(py, || drop(old));
@@ -283,15 +283,15 @@ pub(super) fn operation(
 #[pyfunction]
 fn join(py: Python<'_>) -> PyResult<usize> {
     let job = job(py)?;
-    detached(py, || job.world.join()).map_err(|e| raised(py, &e))
+    interruptible(py, "ff-join", move || job.world.join(), drop)
 }
 
 /// Makes a process set and returns its number.
 #[pyfunction]
 fn add_process_set(py: Python<'_>, ranks: Vec<usize>) -> PyResult<usize> {
     let job = job(py)?;
-    let made = detached(py, || job.world.add_process_set(&ranks));
-    made.map(|set| set.number()).map_err(|e| raised(py, &e))
+    let add = move || Ok(job.world.add_process_set(&ranks)?.number());
+    interruptible(py, "ff-process-set", add, drop)
 }
 
 /// Starts a trace of all tensors on this rank, or ends it.
@@ -316,7 +316,7 @@ fn has_newcomers(py: Python<'_>) -> PyResult<bool> {
 #[pyfunction]
 fn reconnect(py: Python<'_>) -> PyResult<()> {
     let job = job(py)?;
-    let done = detached(py, || match job.elastic.lock().as_mut() {
+    let connect = move || match job.elastic.lock().as_mut() {
         Some(elastic) => {
             // Fails the tensors in flight. Programs that still run must not count for the next
             // ranks.
@@ -328,9 +328,10 @@ fn reconnect(py: Python<'_>) -> PyResult<()> {
             FailedPrecondition,
             "this job is not elastic: start it with `ferroflow run` and --min-np or --max-np"
         ),
-    });
+    };
+    let done = interruptible(py, "ff-reconnect", connect, drop);
     forget_executions();
-    done.map_err(|e| raised(py, &e))
+    done
 }
 
 /// Counters of the coordinator, on rank 0: cached requests, new requests, collectives, tensors.
