@@ -1243,6 +1243,79 @@ def unread_answers_of_a_model(program, folder):
         return "%d MiB" % (grown >> 20)
 
 
+def _attribute(name, value):
+    return field(5, field(1, name) + field(2, value))
+
+
+def _types(*types):
+    return field(1, b"".join(field(6, dtype) for dtype in types))
+
+
+def _function(name, nodes, result):
+    """A function of one float `x` with one result."""
+    arg = lambda n: field(1, n) + field(3, FLOAT)
+    of_node = lambda n, op, x, attrs: field(1, n) + field(2, op) + field(3, x) + attrs
+    return (field(1, field(1, name) + field(2, arg("x")) + field(3, arg("y"))) +
+            b"".join(field(3, of_node(*node)) for node in nodes) + field(4, field(1, "y") + field(2, result)))
+
+
+def _calls_of_calls(depth, gradient):
+    """f0 calls f1 twice, which calls f2 twice, and so on."""
+    library = _function("f%d" % depth, [("a", "Neg", "x", _attribute("T", field(6, FLOAT)))], "a:y:0")
+    functions = field(1, library)
+    for i in range(depth):
+        callee = "f%d" % (i + 1)
+        functions += field(1, _function("f%d" % i, [("a", callee, "x", b""), ("b", callee, "a:y:0", b"")], "b:y:0"))
+    graph = Graph().const("x", FLOAT, struct.pack("<f", 1))
+    node = field(1, "out") + field(3, "x")
+    if gradient:
+        attrs = _attribute("Tin", _types(FLOAT, FLOAT)) + _attribute("Tout", _types(FLOAT))
+        node += field(2, "SymbolicGradient") + field(3, "x") + attrs + _attribute("f", field(10, field(1, "f0")))
+    else:
+        node += field(2, "f0")
+    graph.proto += field(1, node) + field(2, functions)
+    return graph
+
+
+def _processor_time(server):
+    with open("/proc/%d/stat" % server.pid) as stat:
+        words = stat.read().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def functions_run_on_without_their_client(program, folder):
+    """A function that calls others a trillion times, and its gradient, after their client has left."""
+    with Server(program) as server:
+        for gradient in (False, True):
+            worked, why = as_user(0, lambda: _step(server.port, _calls_of_calls(20 if gradient else 40, gradient), fetch="out:0", seconds=4))
+            if not worked and "Deadline" not in why:
+                continue
+            time.sleep(5)
+            before = _processor_time(server)
+            time.sleep(2)
+            if _processor_time(server) - before > 0.5:
+                raise Broken("%s runs on" % ("the gradient" if gradient else "the function"))
+            _shut_out(server, "functions")
+        return "the server rests"
+
+
+def _growing_text(port):
+    graph = (Graph().const("x", STRING, "a" * 100000).const("pattern", STRING, "a").const("to", STRING, "b" * 100000)
+             .op("out", "RegexReplace", "x", "pattern", "to", replace_global=True))
+    return _step(port, graph, fetch="out:0")
+
+
+def text_that_grows(program, folder):
+    """A string of 10 GB that grows in small pieces, on a server that may use 512 MiB."""
+    with Server(program, *known(program, "--max-memory", "512MiB")) as server:
+        why = as_user(0, _growing_text, server.port)[1]
+        _shut_out(server, "a growing string")
+        grown = server.memory("VmHWM")
+        if grown > 900 << 20:
+            raise Broken("the string holds %d MiB" % (grown >> 20))
+        return "%d MiB: %s" % (grown >> 20, why.split("\n")[0][:80])
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
@@ -1252,7 +1325,7 @@ ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_
            tensor_that_another_session_keeps, partial_runs_without_end, compiled_steps_without_end,
            open_files_take_all_descriptors, constants_take_the_network_threads, metadata_takes_all_memory,
            answers_that_stay_unread, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
-           half_greetings_of_links, unread_answers_of_a_model]
+           half_greetings_of_links, unread_answers_of_a_model, functions_run_on_without_their_client, text_that_grows]
 
 
 def main():

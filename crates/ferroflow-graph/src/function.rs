@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// The functions of a graph, by name.
 #[derive(Clone, Default)]
 pub struct FunctionLibrary {
-    functions: HashMap<String, Arc<FunctionDef>>,
+    /// Shared, because gradients copy the library for each call.
+    functions: Arc<HashMap<String, Arc<FunctionDef>>>,
     gradients: BTreeMap<String, String>,
 }
 
@@ -67,7 +68,7 @@ impl FunctionLibrary {
                         "Cannot add function '{}' because an op with the same name already exists.",
                         f.name()
                     );
-                    self.functions.insert(f.name().to_string(), f);
+                    Arc::make_mut(&mut self.functions).insert(f.name().to_string(), f);
                 }
             }
         }
@@ -80,23 +81,23 @@ impl FunctionLibrary {
         &self,
         nodes: impl Iterator<Item = (&'n str, &'n Attrs)>,
     ) -> FunctionLibrary {
-        let mut found = FunctionLibrary::default();
+        let (mut functions, mut gradients) = (HashMap::new(), BTreeMap::new());
         let mut stack: Vec<String> = Vec::new();
         nodes.for_each(|(op, attrs)| mentioned(op, attrs, &mut stack));
         while let Some(name) = stack.pop() {
             let Some(function) = self.get(&name) else { continue };
-            if found.functions.insert(name.clone(), function.clone()).is_some() {
+            if functions.insert(name.clone(), function.clone()).is_some() {
                 continue;
             }
             for node in &function.nodes {
                 mentioned(&node.op, &node.attrs, &mut stack);
             }
             if let Some(gradient) = self.gradients.get(&name) {
-                found.gradients.insert(name, gradient.clone());
+                gradients.insert(name, gradient.clone());
                 stack.push(gradient.clone());
             }
         }
-        found
+        FunctionLibrary { functions: Arc::new(functions), gradients }
     }
 
     /// The function as an op: the op of a node can be the name of a function.

@@ -25,7 +25,6 @@ pub(crate) use number::{parse_f32, parse_f64, parse_i64};
 use crate::prelude::*;
 use bytes::{Bytes, BytesMut};
 use ferroflow_core::{Reservation, limits};
-use std::ops::{Deref, DerefMut};
 
 pub(crate) fn register(c: &mut Catalog) {
     base64::register(c);
@@ -134,41 +133,35 @@ impl TextList {
     }
 }
 
-/// A string that grows. It counts against the limits while it does.
+/// A string that grows. Its room counts against the limits before it is allocated.
 #[derive(Default)]
 pub(crate) struct GrowingText {
-    bytes: BytesMut,
+    bytes: Vec<u8>,
     counted: Reservation,
-    /// How many bytes are counted.
-    seen: usize,
 }
 
 impl GrowingText {
-    /// Fails if the string has become too long.
-    pub fn check(&mut self) -> Result<()> {
-        let len = self.bytes.len();
-        if len - self.seen < PORTION {
-            return Ok(());
+    /// Adds bytes. An error if the string would become too long, or if there is no memory for it.
+    pub fn extend(&mut self, more: &[u8]) -> Result<()> {
+        let len = self.bytes.len().saturating_add(more.len());
+        if len > self.bytes.capacity() {
+            limits().string.admit(len, "a string op")?;
+            let room = len.max(self.bytes.capacity().saturating_mul(2));
+            // While the bytes are copied, there are both.
+            let more = Reservation::new(room)?;
+            self.bytes.reserve_exact(room - self.bytes.len());
+            self.counted = more;
         }
-        limits().string.admit(len, "a string op")?;
-        self.counted.grow(len - std::mem::replace(&mut self.seen, len))
+        self.bytes.extend_from_slice(more);
+        Ok(())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     pub fn finish(self) -> Bytes {
-        self.bytes.freeze()
-    }
-}
-
-impl Deref for GrowingText {
-    type Target = BytesMut;
-    fn deref(&self) -> &BytesMut {
-        &self.bytes
-    }
-}
-
-impl DerefMut for GrowingText {
-    fn deref_mut(&mut self) -> &mut BytesMut {
-        &mut self.bytes
+        self.bytes.into()
     }
 }
 

@@ -10,6 +10,7 @@ use ferroflow_core::{
 use ferroflow_graph::passes::{Pruned, Rewrites};
 use ferroflow_graph::{
     Attrs, Catalog, FuncRef, FunctionGraph, FunctionInstantiator, FunctionLibrary,
+    SYMBOLIC_GRADIENT,
 };
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
@@ -117,14 +118,17 @@ impl FunctionRuntime {
     fn compile(&self, func: &FuncRef, depth: u32) -> Result<Arc<dyn InstantiatedFunction>> {
         let body = FunctionGraph::instantiate(func, &self.library.read(), &self.catalog)?;
         let me = self.me.upgrade().ok_or_else(|| err!(Cancelled, "the session has ended"))?;
+        let is_gradient = func.name == SYMBOLIC_GRADIENT;
+        let own = is_gradient.then(|| OwnFunctions::new(self, body.graph.library.clone()));
         let context = PartContext {
-            functions: &me,
+            functions: own.as_ref().map_or(&me, |own| &own.0),
             device_of: &|_| Ok(self.device.clone()),
             kernels: &KernelCache::default(),
             rewrites: Rewrites::ALL,
         };
         let compiled = compile_at_depth(Pruned::from_function(body), &context, depth)?;
-        Ok(Arc::new(Compiled { name: func.name.clone(), plan: Arc::new(compiled.plan) }))
+        let plan = Arc::new(compiled.plan);
+        Ok(Arc::new(Compiled { name: func.name.clone(), plan, _own: own }))
     }
 }
 
@@ -167,6 +171,26 @@ impl FunctionInstantiator for NestedFunctions {
 struct Compiled {
     name: String,
     plan: Arc<Plan>,
+    _own: Option<OwnFunctions>,
+}
+
+/// Functions of a function alone: a gradient makes some for itself.
+struct OwnFunctions(Arc<FunctionRuntime>);
+
+impl OwnFunctions {
+    fn new(of: &FunctionRuntime, library: FunctionLibrary) -> OwnFunctions {
+        let (catalog, threads) = (of.catalog.clone(), of.threads.clone());
+        let functions = FunctionRuntime::new(catalog, of.device.clone(), threads);
+        functions.set_library(library);
+        OwnFunctions(functions)
+    }
+}
+
+impl Drop for OwnFunctions {
+    fn drop(&mut self) {
+        // The kernels of the instances keep the functions, and so each other.
+        self.0.clear();
+    }
 }
 
 impl Compiled {

@@ -1,10 +1,12 @@
 //! Gradients of nodes that call a function, or one of several.
 
 use super::function::DifferentiatedBody;
+use super::is_differentiable;
 use super::scope::GradientScope;
-use super::tape::Flow;
+use super::tape::{CallGradients, Flow};
 use super::term::Term;
 use crate::attr::{AttrList, AttrValue, Attrs, FuncRef};
+use crate::function::SYMBOLIC_GRADIENT;
 use crate::graph::Endpoint;
 use ferroflow_core::{DType, PartialShape, Result, ensure};
 use std::collections::HashMap;
@@ -22,11 +24,11 @@ impl<'g> GradientScope<'g> {
         live: &[(usize, DType)],
         shapes: &[PartialShape],
     ) -> Result<DifferentiatedBody> {
-        let (library, catalog, depth) = {
+        let (library, catalog, depth, calls) = {
             let state = self.tape.state.borrow();
-            (state.graph.library.clone(), state.catalog.clone(), state.depth)
+            (state.graph.library.clone(), state.catalog.clone(), state.depth + 1, state.calls)
         };
-        DifferentiatedBody::differentiate(func, &library, &catalog, live, shapes, depth + 1)
+        DifferentiatedBody::differentiate(func, &library, &catalog, live, shapes, depth, calls)
             .map_err(|e| e.context(format!("function {}", func.name)))
     }
 
@@ -46,6 +48,9 @@ impl<'g> GradientScope<'g> {
             let mut all = self.calls_with(&own, &inputs, Attrs::new());
             all.resize(self.num_inputs(), self.none());
             return Ok(all);
+        }
+        if self.tape.state.borrow().calls == CallGradients::Again {
+            return self.symbolic_gradient(func, dy);
         }
         let live = self.live(dy);
         let shapes: Vec<PartialShape> = self.inputs().iter().map(|t| t.static_shape()).collect();
@@ -67,7 +72,7 @@ impl<'g> GradientScope<'g> {
             ends.iter().map(|&e| body.tape.type_of(e)).collect()
         };
         let results: Vec<Endpoint> = body.results.iter().chain(&more).copied().collect();
-        self.tape.add_functions(&body.library(), vec![forward, backward])?;
+        self.tape.add_functions(body.library(), vec![forward, backward])?;
         let forward = FuncRef { name: forward_name, attrs: Attrs::new() };
         match attr {
             Some(attr) => {
@@ -106,6 +111,30 @@ impl<'g> GradientScope<'g> {
         Ok(body.dxs.iter().map(&mut next).collect())
     }
 
+    /// The gradient of a node that calls `func` with all its inputs, as a node that runs the
+    /// function again.
+    fn symbolic_gradient(&self, func: FuncRef, dy: &[Term<'g>]) -> Result<Vec<Term<'g>>> {
+        let args = self.inputs();
+        let types: Vec<DType> = args.iter().map(|t| t.dtype()).collect();
+        let mut inputs = args;
+        for (slot, d) in dy.iter().enumerate() {
+            inputs.push(match d.flow {
+                Flow::None => {
+                    let output = Endpoint::new(self.node, slot);
+                    self.tape.term(self.tape.zeros_of(output)?)
+                }
+                _ => d.dense(),
+            });
+        }
+        let attrs = Attrs::new().with("Tout", types.clone()).with("f", func);
+        let found = self.calls_with(SYMBOLIC_GRADIENT, &inputs, attrs);
+        let of = |(dtype, term): (&DType, _)| match is_differentiable(*dtype) {
+            true => term,
+            false => self.none(),
+        };
+        Ok(types.iter().zip(found).map(of).collect())
+    }
+
     /// The gradient of a node that calls one of `funcs`, as input 0 says, with its other inputs.
     /// `set` replaces the functions in the attributes; `ops` are the stateful and the stateless op.
     pub fn branch_gradient(
@@ -123,7 +152,7 @@ impl<'g> GradientScope<'g> {
             let body = self.differentiated(func, &live, &shapes)?;
             // Keep the functions made for one branch, so that the next branch does not make them
             // again.
-            self.tape.add_functions(&body.library(), vec![])?;
+            self.tape.add_functions(body.library(), vec![])?;
             bodies.push(body);
         }
         ensure!(!bodies.is_empty(), InvalidArgument, "there are no branches");
@@ -200,7 +229,8 @@ impl<'g> GradientScope<'g> {
             forwards.push(FuncRef { name: forward_name, attrs: Attrs::new() });
             backwards.push(FuncRef { name: backward_name, attrs: Attrs::new() });
         }
-        self.tape.add_functions(&Default::default(), made)?;
+        let library = self.tape.graph().library.clone();
+        self.tape.add_functions(library, made)?;
         let count = bodies[0].results.len();
         let mut attrs = self.attrs().clone();
         set(&mut attrs, forwards);

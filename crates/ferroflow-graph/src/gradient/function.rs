@@ -3,7 +3,7 @@
 
 use super::backprop::{Reached, sweep};
 use super::context::{LoopContextKind, ROOT};
-use super::tape::{Flow, Tape, TapeState};
+use super::tape::{CallGradients, Flow, Tape, TapeState};
 use super::{GradientOptions, is_differentiable};
 use crate::attr::{Attrs, FuncRef};
 use crate::catalog::Catalog;
@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Deeper nested calls count as a recursion, which has no gradient.
 const MAX_DEPTH: usize = 32;
-/// Limits the number of functions: each call gets its own, so nested calls could make any number.
-const MAX_FUNCTIONS: usize = 1 << 15;
+/// Limits the number of functions: each call gets its own, so nested calls could make any number,
+/// and each takes longer than the one before.
+const MAX_FUNCTIONS: usize = 1 << 12;
 
 /// The body of a function and, in the same graph, its gradient.
 pub(super) struct DifferentiatedBody {
@@ -46,6 +47,7 @@ impl DifferentiatedBody {
         dys: &[(usize, DType)],
         shapes: &[PartialShape],
         depth: usize,
+        calls: CallGradients,
     ) -> Result<DifferentiatedBody> {
         ensure!(
             depth <= MAX_DEPTH,
@@ -55,7 +57,8 @@ impl DifferentiatedBody {
         ensure!(
             library.len() <= MAX_FUNCTIONS,
             ResourceExhausted,
-            "gradients need more than {MAX_FUNCTIONS} functions"
+            "the gradient of function {} needs more than {MAX_FUNCTIONS} functions",
+            func.name
         );
         let def = library.get(&func.name).cloned();
         let def = def.ok_or_else(|| err!(NotFound, "Function {} is not defined.", func.name))?;
@@ -65,6 +68,7 @@ impl DifferentiatedBody {
             body.rets.iter().map(|&n| body.graph.node(n).inputs[0]).collect();
         let tape = Tape::new(body.graph, catalog, &GradientOptions::default());
         tape.state.borrow_mut().depth = depth;
+        tape.state.borrow_mut().calls = calls;
         tape.state.borrow_mut().learn(&args, shapes);
         let mut ys = Vec::new();
         let mut dy_args = Vec::new();
@@ -190,7 +194,7 @@ impl DifferentiatedBody {
 
 /// The gradient of a function, as a function of its arguments and the gradients of its results. It
 /// is the gradient in the library, if there is one. Otherwise it runs the body again, then the
-/// gradient.
+/// gradient. Branches and loops need functions that are in the library of the result alone.
 pub(crate) fn symbolic(
     func: &FuncRef,
     library: &FunctionLibrary,
@@ -204,7 +208,8 @@ pub(crate) fn symbolic(
     let dys: Vec<(usize, DType)> = types.iter().map(|p| p.dtype).enumerate().collect();
     let has = |d: &(usize, DType)| is_differentiable(d.1);
     let live: Vec<(usize, DType)> = dys.iter().copied().filter(has).collect();
-    let body = DifferentiatedBody::differentiate(func, library, catalog, &live, &[], 1)?;
+    let again = CallGradients::Again;
+    let body = DifferentiatedBody::differentiate(func, library, catalog, &live, &[], 1, again)?;
     let mut args: Vec<NodeId> = body.args.iter().map(|e| e.node).collect();
     let mut live = body.dys.iter();
     for d in &dys {
@@ -373,16 +378,15 @@ impl Tape {
             .expect("some number is free")
     }
 
-    /// Takes over the functions of `from` and adds more.
+    /// Takes over a library that grew out of this graph's, and adds functions.
     pub(super) fn add_functions(
         &self,
-        from: &FunctionLibrary,
+        grown: FunctionLibrary,
         more: Vec<FunctionDef>,
     ) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let catalog = state.catalog.clone();
-        let functions: Vec<Arc<FunctionDef>> = from.functions().cloned().collect();
-        state.graph.library.add(functions, from.gradients().clone(), &catalog)?;
+        state.graph.library = grown;
         state.graph.library.add(more.into_iter().map(Arc::new), BTreeMap::new(), &catalog)
     }
 

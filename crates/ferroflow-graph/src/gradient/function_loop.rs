@@ -81,7 +81,7 @@ impl<'g> GradientScope<'g> {
         let back_types: Vec<DType> = back.signature.inputs.iter().map(arg_type).collect();
         let back_test = back_condition(self.tape, back_test_name.clone(), &back_types)?;
         let stateful = body.is_stateful();
-        self.tape.add_functions(&body.library(), vec![forward, test, back, back_test])?;
+        self.tape.add_functions(body.library(), vec![forward, test, back, back_test])?;
 
         let zero = self.int(0).endpoint()?;
         let mut more = vec![zero];

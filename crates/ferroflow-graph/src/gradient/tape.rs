@@ -29,6 +29,15 @@ pub(super) enum Flow {
     Slices(EndpointSlices),
 }
 
+/// How the gradient of a call gets the values that the function's body has computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallGradients {
+    /// The call is changed to return them. That makes two functions for each call.
+    Kept,
+    /// The function runs again, as `SymbolicGradient` does. That makes no functions.
+    Again,
+}
+
 pub(super) struct TapeState {
     pub graph: GraphIr,
     pub catalog: Catalog,
@@ -47,6 +56,7 @@ pub(super) struct TapeState {
     pub around: Option<NodeId>,
     /// How many function calls enclose the graph.
     pub depth: usize,
+    pub calls: CallGradients,
     colocate: bool,
     prefix: String,
     /// How often each name was used.
@@ -79,6 +89,7 @@ impl Tape {
             current: ROOT,
             around: None,
             depth: 0,
+            calls: CallGradients::Kept,
             colocate: options.colocate,
             prefix,
             names: HashMap::new(),

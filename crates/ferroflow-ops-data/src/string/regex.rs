@@ -230,18 +230,17 @@ fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Resul
         if whole.is_empty() && !is_boundary(whole.start()) {
             continue;
         }
-        out.extend_from_slice(&s[at..whole.start()]);
+        out.extend(&s[at..whole.start()])?;
         for piece in &pieces {
             match *piece {
-                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Text(text) => out.extend(text)?,
                 // There is no such group: nothing is replaced.
                 Piece::Group(group) if group >= groups.len() => return Ok(s.clone()),
                 Piece::Group(group) => {
-                    out.extend_from_slice(groups.get(group).map_or(&[][..], |m| m.as_bytes()));
+                    out.extend(groups.get(group).map_or(&[][..], |m| m.as_bytes()))?;
                 }
             }
         }
-        out.check()?;
         at = whole.end();
         if !is_global {
             break;
@@ -250,7 +249,7 @@ fn replace(pattern: &Regex, s: &Bytes, rewrite: &[u8], is_global: bool) -> Resul
     if at == 0 && out.is_empty() && !pattern.is_match(s) {
         return Ok(s.clone());
     }
-    out.extend_from_slice(&s[at..]);
+    out.extend(&s[at..])?;
     Ok(out.finish())
 }
 

@@ -200,6 +200,67 @@ fn symbolic_gradients_run() {
     assert_eq!(run(&def), 20.0);
 }
 
+/// `f0` calls `f1` twice, `f1` calls `f2` twice, and so on; the last one doubles.
+fn doubling(
+    depth: usize,
+    call: &dyn Fn(GraphBuilder, &str, &str, &str) -> GraphBuilder,
+) -> GraphDef {
+    let types = |n: usize| vec![DType::Float; n];
+    let mut def = float()
+        .constant("x", 1.0f32)
+        .constant("dy", 1.0f32)
+        .op("dx", "SymbolicGradient", &["x", "dy"])
+        .attr("f", func("f0"))
+        .attr("Tin", types(2))
+        .attr("Tout", types(1));
+    for level in 0..depth {
+        let callee = format!("f{}", level + 1);
+        let body = call(call(float(), "a", &callee, "x"), "b", &callee, "a:output:0");
+        let name = format!("f{level}");
+        def = def.function(function(
+            &name,
+            &["x: float"],
+            &["r: float"],
+            &[("r", "b:output:0")],
+            body,
+        ));
+    }
+    let body = float().op("z", "AddV2", &["x", "x"]).t();
+    let last = format!("f{depth}");
+    def.function(function(&last, &["x: float"], &["r: float"], &[("r", "z:z:0")], body)).build()
+}
+
+#[test]
+fn symbolic_gradients_go_through_calls() {
+    let types = || vec![DType::Float];
+    let call = |body: GraphBuilder, name: &str, callee: &str, x: &str| {
+        body.op(name, "PartitionedCall", &[x])
+            .attr("f", func(callee))
+            .attr("Tin", types())
+            .attr("Tout", types())
+    };
+    let session = GraphDefSession::local(&doubling(5, &call)).unwrap();
+    // Thirty-two times doubled.
+    let dx = session.run(&[], &["dx"]).unwrap()[0].scalar_value::<f32>().unwrap();
+    assert_eq!(dx, 2f32.powi(32));
+    let branch = |body: GraphBuilder, name: &str, callee: &str, x: &str| {
+        body.op(name, "If", &[x, x])
+            .attr("Tcond", DType::Float)
+            .attr("Tin", types())
+            .attr("Tout", types())
+            .attr("then_branch", func(callee))
+            .attr("else_branch", func(callee))
+    };
+    let session = GraphDefSession::local(&doubling(2, &branch)).unwrap();
+    let dx = session.run(&[], &["dx"]).unwrap()[0].scalar_value::<f32>().unwrap();
+    assert_eq!(dx, 2f32.powi(4));
+    // Each branch has functions of its own, so that nested ones would need a million.
+    let session = GraphDefSession::local(&doubling(20, &branch)).unwrap();
+    let e = session.run(&[], &["dx"]).unwrap_err();
+    assert_eq!(e.code(), Code::ResourceExhausted, "{e}");
+    assert!(e.message().contains("needs more than 4096 functions"), "{e}");
+}
+
 #[test]
 fn recursion_is_an_error() {
     let body = float().op("again", "f", &["x"]).op("z", "Mul", &["again:r:0", "x"]).t();
