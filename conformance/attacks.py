@@ -1316,6 +1316,85 @@ def text_that_grows(program, folder):
         return "%d MiB: %s" % (grown >> 20, why.split("\n")[0][:80])
 
 
+def _long_kernel(port, placed_by_step):
+    """Incomplete beta functions whose series do not end soon, of constants or within the step."""
+    graph = Graph().const("shape", INT32, struct.pack("<i", 200000), 1)
+    for name, value in (("a", 1e30), ("x", 0.5)):
+        graph.const(name + "1", FLOAT, struct.pack("<f", value))
+        graph.op(name, "Fill", "shape", name + "1", T=FLOAT, index_type=INT32)
+    if placed_by_step:
+        # A stateful node, so that nothing can be computed before the step.
+        graph.op("n", "RandomUniform", "shape", dtype=FLOAT, T=INT32, seed=Int(1), seed2=Int(2))
+        graph.op("b", "AddV2", "a", "n", T=FLOAT)
+    graph.op("out", "Betainc", "a", "b" if placed_by_step else "a", "x", T=FLOAT)
+    return _step(port, graph, fetch="out:0", seconds=20)
+
+
+def long_kernels_take_the_threads(program, folder):
+    """Kernels that run for minutes keep another client from its answer."""
+    for placed_by_step in (False, True):
+        with Server(program) as server:
+            attackers = [threading.Thread(target=as_user, args=(0, _long_kernel, server.port, placed_by_step)) for _ in range(4)]
+            for attacker in attackers:
+                attacker.start()
+            time.sleep(2)
+            for _ in range(3):
+                _shut_out(server, "long kernels of %s" % ("a step" if placed_by_step else "constants"))
+            for attacker in attackers:
+                attacker.join()
+    return "another client got its answers"
+
+
+def _endless_window(port):
+    """A window of all numbers: its elements, and then errors, are gathered."""
+    graph = Graph()
+    for name, value in (("zero", 0), ("all", 1 << 62), ("one", 1), ("size", 1 << 61)):
+        graph.const(name, INT64, struct.pack("<q", value))
+    graph.const("rest", BOOL, b"\0")
+    kinds = {"output_types": field(1, field(6, INT64)), "output_shapes": field(1, field(7, b""))}
+    variants = {"output_types": field(1, field(6, VARIANT)), "output_shapes": field(1, field(7, b""))}
+
+    def node(name, op, inputs, attrs):
+        graph.proto += field(1, field(1, name) + field(2, op) + b"".join(field(3, i) for i in inputs) +
+                             b"".join(_attribute(key, value) for key, value in attrs.items()))
+
+    node("numbers", "RangeDataset", ["zero", "all", "one"], kinds)
+    node("windows", "WindowDataset", ["numbers", "size", "one", "one", "rest"], variants)
+    node("iterator", "AnonymousIterator", [], variants)
+    node("make", "MakeIterator", ["windows", "iterator"], {})
+    node("out", "IteratorGetNext", ["iterator", "^make"], variants)
+    return _step(port, graph, target="out", seconds=15)
+
+
+def elements_of_a_window(program, folder):
+    """A window without an end, on a server that may use 512 MiB."""
+    with Server(program, *known(program, "--max-memory", "512MiB")) as server:
+        why = as_user(0, _endless_window, server.port)[1]
+        _shut_out(server, "a window")
+        grown = server.memory("VmHWM")
+        if grown > 900 << 20:
+            raise Broken("the window holds %d MiB" % (grown >> 20))
+        return "%d MiB: %s" % (grown >> 20, str(why).split("\n")[0][:80])
+
+
+def _large_matrix(port):
+    graph = (Graph().const("shape", INT32, struct.pack("<ii", 3000, 3000), 2)
+             .op("x", "RandomUniform", "shape", dtype=FLOAT, T=INT32, seed=Int(1), seed2=Int(2))
+             .op("out", "Svd", "x", T=FLOAT, compute_uv=True, full_matrices=False))
+    return _step(port, graph, target="out", seconds=15)
+
+
+def memory_of_a_factorisation(program, folder):
+    """Singular values of a matrix of 36 MB, on a server that may use 512 MiB: other clients get no memory."""
+    with Server(program, *known(program, "--max-memory", "512MiB")) as server:
+        attacker = threading.Thread(target=as_user, args=(0, _large_matrix, server.port))
+        attacker.start()
+        while attacker.is_alive():
+            _shut_out(server, "a factorisation")
+            time.sleep(1)
+        return "%d MiB" % (server.memory("VmHWM") >> 20)
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
@@ -1325,7 +1404,8 @@ ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_
            tensor_that_another_session_keeps, partial_runs_without_end, compiled_steps_without_end,
            open_files_take_all_descriptors, constants_take_the_network_threads, metadata_takes_all_memory,
            answers_that_stay_unread, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
-           half_greetings_of_links, unread_answers_of_a_model, functions_run_on_without_their_client, text_that_grows]
+           half_greetings_of_links, unread_answers_of_a_model, functions_run_on_without_their_client, text_that_grows,
+           long_kernels_take_the_threads, elements_of_a_window, memory_of_a_factorisation]
 
 
 def main():

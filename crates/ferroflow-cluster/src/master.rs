@@ -300,11 +300,8 @@ impl Master {
                 targets: take(&mut request.targets),
                 options,
             };
-            let (cancel, done) = (step.cancel(), step.done());
-            if session.is_quick_to_start(&request) {
-                session.run(request, cancel, done);
-            } else {
-                tokio::task::spawn_blocking(move || session.run(request, cancel, done));
+            if let Some(run) = session.run_if_quick(request, step.cancel(), step.done()) {
+                tokio::task::spawn_blocking(run);
             }
         } else {
             let handle = &request.partial_run_handle;

@@ -29,7 +29,7 @@ mod waits;
 pub use cost::{CostModel, LinkCost, MeasuredCosts};
 pub use cse::merge_common;
 pub use ends::transfer_ends;
-pub use fold::{EvaluateFn, fold};
+pub use fold::{EvaluateFn, fold, has_nodes_to_fold};
 pub use fuse::{fuse_elementwise, fuse_epilogues, fuse_on_gpus};
 pub use identity::remove_identities;
 pub use infer::infer;

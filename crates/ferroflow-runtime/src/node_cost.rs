@@ -34,10 +34,12 @@ impl NodeCost {
         if node.op.cost != OpCost::Expensive {
             return NodeCost::Cheap;
         }
-        // A node with effects computes if it works on a variable, and does I/O otherwise.
+        // A node with effects computes if it works on a variable or has a seed, and does I/O
+        // otherwise.
         let has_variable =
             node.input_types.first().is_some_and(|t| t.is_ref || t.dtype == DType::Resource);
-        match (node.op.is_pure() || has_variable) && !node.op.does_io {
+        let computes = node.op.is_pure() || has_variable || node.attrs.contains("seed");
+        match computes && !node.op.does_io {
             true => NodeCost::Measured(AtomicU32::new(FIRST_ESTIMATE)),
             false => NodeCost::Expensive,
         }

@@ -27,7 +27,7 @@ use ferroflow_graph::{GraphDef, GraphIr, Node, RunMetadata, Versions};
 use parking_lot::{Condvar, Mutex, RwLock};
 pub use placement::Placement;
 use running::Running;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -110,6 +110,18 @@ pub struct RunOutput {
 /// Called once, with the outcome of a step.
 pub type SessionDone = Box<dyn FnOnce(Result<RunOutput>) + Send>;
 
+/// The compiled form of a step, once it is there.
+type Slot = Arc<OnceLock<Result<Arc<Compiled>>>>;
+
+/// A step that a client asked for.
+struct Call {
+    signature: Signature,
+    /// What was found for the signature.
+    slot: Option<Slot>,
+    values: Vec<Tensor>,
+    options: RunOptions,
+}
+
 /// A session. Steps may run at the same time, from any thread.
 pub struct TaskSession {
     task: Arc<Task>,
@@ -117,6 +129,7 @@ pub struct TaskSession {
     graph: RwLock<GraphIr>,
     /// Incremented by each extension.
     version: AtomicI64,
+    has_nodes_to_fold: AtomicBool,
     own: Vec<Arc<DeviceInfo>>,
     /// Where nodes may be placed.
     devices: Devices,
@@ -127,7 +140,7 @@ pub struct TaskSession {
     collectives: Arc<dyn Collectives>,
     functions: Arc<FunctionRuntime>,
     kernels: Arc<KernelCache>,
-    compiled: Mutex<HashMap<Signature, Arc<OnceLock<Result<Arc<Compiled>>>>>>,
+    compiled: Mutex<HashMap<Signature, Slot>>,
     running: Arc<Running>,
     callables: callable::Callables,
     partial_runs: partial::PartialRuns,
@@ -162,6 +175,7 @@ impl TaskSession {
         let session = TaskSession {
             graph: RwLock::new(GraphIr::with_versions(graph.versions.clone())),
             version: AtomicI64::new(0),
+            has_nodes_to_fold: AtomicBool::new(false),
             devices: Devices::new(&own, &others),
             own,
             distribute,
@@ -235,6 +249,9 @@ impl TaskSession {
             placement::log_placement(graph.iter().skip(before).map(|(_, node)| node));
         }
         self.functions.set_library(graph.library.clone());
+        if passes::has_nodes_to_fold(graph, before) {
+            self.has_nodes_to_fold.store(true, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -280,36 +297,51 @@ impl TaskSession {
         cancel: CancelToken,
         done: SessionDone,
     ) {
+        self.start(scope, self.recognized(request), cancel, done);
+    }
+
+    /// [`TaskSession::run`] if it returns soon: the step was compiled before, or that is quick. If
+    /// not, it is returned, to be called by a thread that may take longer.
+    pub fn run_if_quick(
+        self: &Arc<Self>,
+        request: RunRequest,
+        cancel: CancelToken,
+        done: SessionDone,
+    ) -> Option<impl FnOnce() + Send + 'static> {
+        let call = self.recognized(request);
+        let is_known = call.slot.as_ref().is_some_and(|slot| slot.get().is_some());
+        if !call.options.output_partition_graphs && (is_known || self.is_quick_to_compile()) {
+            InlineScope::network(|scope| self.start(scope, call, cancel, done));
+            return None;
+        }
+        let session = self.clone();
+        Some(move || {
+            InlineScope::network(|scope| session.start(scope, call, cancel, done));
+        })
+    }
+
+    /// Looks up the compiled form of a step.
+    fn recognized(&self, request: RunRequest) -> Call {
         let RunRequest { feeds, fetches, targets, options } = request;
         let (names, values): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
         let signature = Signature { feeds: names, fetches, targets };
-        match self.ensure_open().and_then(|_| self.compiled(signature)) {
+        let slot = self.compiled.lock().get(&signature).cloned();
+        Call { signature, slot, values, options }
+    }
+
+    fn start(&self, scope: &InlineScope, call: Call, cancel: CancelToken, done: SessionDone) {
+        let Call { signature, slot, values, options } = call;
+        match self.ensure_open().and_then(|_| self.compiled(signature, slot)) {
             Ok(compiled) => self.run_compiled(scope, &compiled, values, &options, cancel, done),
             Err(e) => done(Err(e)),
         }
     }
 
-    /// Whether [`TaskSession::run`] will return soon: the graph is small, or the step was compiled
-    /// before.
-    pub fn is_quick_to_start(&self, request: &RunRequest) -> bool {
-        if request.options.output_partition_graphs {
-            return false;
-        }
-        if self.is_quick_to_compile() {
-            return true;
-        }
-        let signature = Signature {
-            feeds: request.feeds.iter().map(|(name, _)| name.clone()).collect(),
-            fetches: request.fetches.clone(),
-            targets: request.targets.clone(),
-        };
-        self.compiled.lock().get(&signature).is_some_and(|slot| slot.get().is_some())
-    }
-
     /// Whether a step, a partial run or a callable compiles quickly. False also while the graph is
-    /// being extended.
+    /// being extended, and if it has nodes to fold: a kernel can take any time.
     pub fn is_quick_to_compile(&self) -> bool {
-        self.graph.try_read().is_some_and(|graph| may_compile_inline(graph.len()))
+        !self.has_nodes_to_fold.load(Ordering::Acquire)
+            && self.graph.try_read().is_some_and(|graph| may_compile_inline(graph.len()))
     }
 
     /// Runs a step and waits for it.
@@ -429,8 +461,8 @@ impl TaskSession {
 
     /// The compiled form of a signature, compiled at its first use. After a failure, the next run
     /// compiles again: the graph may have grown.
-    fn compiled(&self, signature: Signature) -> Result<Arc<Compiled>> {
-        let slot = self.compiled.lock().get(&signature).cloned();
+    /// The compiled form of a step; `slot` was found for it.
+    fn compiled(&self, signature: Signature, slot: Option<Slot>) -> Result<Arc<Compiled>> {
         if let Some(ready) = slot.as_ref().and_then(|slot| slot.get()) {
             match ready {
                 Ok(compiled)

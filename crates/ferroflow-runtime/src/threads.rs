@@ -2,10 +2,11 @@
 
 use crate::blocking_threads::BlockingThreads;
 use ferroflow_core::{MemoryOwner, Spawn};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
@@ -15,24 +16,50 @@ pub(crate) const STACK_BYTES: usize = 16 << 20;
 
 /// A fixed set of compute threads, and a growing set for work that blocks. Threads are started when
 /// first needed, and end when the pool is dropped.
+///
+/// A kernel may run for minutes, and several of them take all compute threads. Then a session whose
+/// work waits, and none of whose work runs, gets a thread of its own for as long as that is so.
 pub struct Threads {
     compute: Arc<Queue>,
     blocking: Arc<BlockingThreads>,
     compute_threads: usize,
 }
 
+/// How long work waits before its session may get a thread of its own.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// The most threads of their own for sessions.
+const MOST_EXTRA: usize = 256;
+
 #[derive(Default)]
 struct Queue {
     state: Mutex<QueueState>,
     ready: Condvar,
+    /// Wakes the thread that starts extra threads.
+    watch: Condvar,
 }
 
 #[derive(Default)]
 struct QueueState {
-    work: VecDeque<Work>,
+    /// With the number of the session.
+    work: VecDeque<(u64, Work)>,
+    /// The sessions of the work that runs, by thread.
+    running: Vec<u64>,
     idle: usize,
     threads: usize,
+    /// How many of them are extra.
+    extra: usize,
+    /// How many pieces of work were begun.
+    begun: u64,
+    watcher: Watcher,
     closed: bool,
+}
+
+#[derive(Default, PartialEq)]
+enum Watcher {
+    #[default]
+    NotStarted,
+    Asleep,
+    Awake,
 }
 
 impl Threads {
@@ -57,7 +84,7 @@ impl Spawn for Threads {
 
     fn idle(&self) -> usize {
         let state = self.compute.state.lock();
-        let not_started = self.compute_threads - state.threads;
+        let not_started = self.compute_threads.saturating_sub(state.threads);
         (state.idle + not_started).saturating_sub(state.work.len())
     }
 }
@@ -66,14 +93,25 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.compute.state.lock().closed = true;
         self.compute.ready.notify_all();
+        self.compute.watch.notify_all();
         self.blocking.close();
+    }
+}
+
+impl QueueState {
+    /// Takes out the first work of a session none of whose work runs. Work of no session counts as
+    /// a session of its own.
+    fn of_starved_session(&mut self) -> Option<(u64, Work)> {
+        let is_starved = |session: &u64| *session == 0 || !self.running.contains(session);
+        let at = self.work.iter().position(|(session, _)| is_starved(session))?;
+        self.work.remove(at)
     }
 }
 
 impl Queue {
     fn push(queue: &Arc<Queue>, work: Work, max: usize) {
         let mut state = queue.state.lock();
-        state.work.push_back(work);
+        state.work.push_back((MemoryOwner::current_id(), work));
         if state.idle >= state.work.len() {
             drop(state);
             queue.ready.notify_one();
@@ -82,11 +120,7 @@ impl Queue {
             let number = state.threads;
             drop(state);
             let own = queue.clone();
-            let started = std::thread::Builder::new()
-                .name(format!("ff-node-{number}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || own.run());
-            if started.is_err() {
+            if !start(format!("ff-node-{number}"), move || own.run()) {
                 // The system has no thread left. A running thread will take the work; if there is
                 // none, the caller runs it.
                 let alone = {
@@ -94,9 +128,19 @@ impl Queue {
                     state.threads -= 1;
                     if state.threads == 0 { state.work.pop_back() } else { None }
                 };
-                if let Some(work) = alone {
+                if let Some((_, work)) = alone {
                     work();
                 }
+            }
+        } else if state.watcher != Watcher::Awake {
+            let is_new = state.watcher == Watcher::NotStarted;
+            state.watcher = Watcher::Awake;
+            drop(state);
+            let own = queue.clone();
+            if !is_new {
+                queue.watch.notify_one();
+            } else if !start("ff-node-watch".into(), move || own.watch_over()) {
+                queue.state.lock().watcher = Watcher::NotStarted;
             }
         }
     }
@@ -104,13 +148,8 @@ impl Queue {
     fn run(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some(work) = state.work.pop_front() {
-                drop(state);
-                // Kernels are guarded already. This keeps the thread alive when a callback panics.
-                if catch_unwind(AssertUnwindSafe(work)).is_err() {
-                    tracing::error!("work on {:?} panicked", std::thread::current().name());
-                }
-                state = self.state.lock();
+            if let Some((session, work)) = state.work.pop_front() {
+                state = self.run_one(state, session, work);
                 continue;
             }
             if state.closed {
@@ -122,6 +161,72 @@ impl Queue {
         }
         state.threads -= 1;
     }
+
+    fn run_one<'q>(
+        &'q self,
+        mut state: MutexGuard<'q, QueueState>,
+        session: u64,
+        work: Work,
+    ) -> MutexGuard<'q, QueueState> {
+        state.begun += 1;
+        state.running.push(session);
+        drop(state);
+        // Kernels are guarded already. This keeps the thread alive when a callback panics.
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            tracing::error!("work on {:?} panicked", std::thread::current().name());
+        }
+        let mut state = self.state.lock();
+        if let Some(at) = state.running.iter().position(|s| *s == session) {
+            state.running.swap_remove(at);
+        }
+        state
+    }
+
+    /// Starts an extra thread whenever work has waited and none was begun meanwhile.
+    fn watch_over(self: Arc<Queue>) {
+        let mut state = self.state.lock();
+        while !state.closed {
+            if state.work.is_empty() {
+                state.watcher = Watcher::Asleep;
+                self.watch.wait(&mut state);
+                continue;
+            }
+            let begun = state.begun;
+            self.watch.wait_for(&mut state, PATIENCE);
+            if state.begun != begun || state.extra >= MOST_EXTRA {
+                continue;
+            }
+            let Some((session, work)) = state.of_starved_session() else { continue };
+            state.extra += 1;
+            drop(state);
+            let own = self.clone();
+            let given = Arc::new(Mutex::new(Some(work)));
+            let slot = given.clone();
+            let run = move || own.run_extra(session, given.lock().take());
+            if !start("ff-node-extra".into(), run) {
+                let mut state = self.state.lock();
+                state.extra -= 1;
+                state.work.extend(slot.lock().take().map(|work| (session, work)));
+            }
+            state = self.state.lock();
+        }
+    }
+
+    /// Runs work of sessions none of whose work runs, until there is none.
+    fn run_extra(&self, session: u64, first: Option<Work>) {
+        let mut state = self.state.lock();
+        let mut next = first.map(|work| (session, work));
+        while let Some((session, work)) = next {
+            state = self.run_one(state, session, work);
+            next = state.of_starved_session();
+        }
+        state.extra -= 1;
+    }
+}
+
+/// Whether the thread could be started.
+fn start(name: String, run: impl FnOnce() + Send + 'static) -> bool {
+    std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(run).is_ok()
 }
 
 #[cfg(test)]
@@ -143,5 +248,44 @@ mod tests {
         seen.sort();
         assert_eq!(seen, (0..100).collect::<Vec<_>>());
         go.send(()).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_that_runs_long_holds_up_no_other_session() {
+        let threads = Threads::new(1);
+        let (done, wait) = channel();
+        let mut gates = Vec::new();
+        for _ in 0..3 {
+            let (go, blocked) = channel::<()>();
+            gates.push(go);
+            threads.spawn(Box::new(move || {
+                // Fails when the gate is dropped.
+                let _ = blocked.recv();
+            }));
+        }
+        threads.spawn(Box::new(move || done.send(7).unwrap()));
+        assert_eq!(wait.recv_timeout(Duration::from_secs(60)), Ok(7));
+        // Extra threads end when nothing waits, and the pool goes on without them.
+        drop(gates);
+        let (done, wait) = channel();
+        threads.spawn(Box::new(move || done.send(8).unwrap()));
+        assert_eq!(wait.recv(), Ok(8));
+        let began = std::time::Instant::now();
+        while threads.compute.state.lock().extra > 0 {
+            assert!(began.elapsed() < Duration::from_secs(60), "an extra thread stays");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_session_whose_work_runs_gets_no_thread_of_its_own() {
+        let mut state = QueueState { running: vec![1, 1], ..QueueState::default() };
+        let mut add = |session| state.work.push_back((session, Box::new(|| {}) as Work));
+        [1, 1, 2, 1].into_iter().for_each(&mut add);
+        assert_eq!(state.of_starved_session().map(|(session, _)| session), Some(2));
+        assert!(state.of_starved_session().is_none());
+        assert_eq!(state.work.len(), 3);
+        state.running.clear();
+        assert_eq!(state.of_starved_session().map(|(session, _)| session), Some(1));
     }
 }

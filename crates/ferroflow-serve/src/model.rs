@@ -128,12 +128,9 @@ impl Steps {
         let guard = CancelOnDrop(cancel.clone());
         let (tell, told) = oneshot::channel();
         let done: SessionDone = Box::new(move |result| drop(tell.send(result)));
-        if self.session.is_quick_to_start(&request) {
-            self.session.run(request, cancel, done);
-        } else {
+        if let Some(run) = self.session.run_if_quick(request, cancel, done) {
             // The first step of its kind is compiled, which takes a while.
-            let session = self.session.clone();
-            tokio::task::spawn_blocking(move || session.run(request, cancel, done))
+            tokio::task::spawn_blocking(run)
                 .await
                 .map_err(|e| err!(Internal, "cannot start the step: {e}"))?;
         }

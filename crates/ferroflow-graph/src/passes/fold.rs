@@ -64,6 +64,23 @@ pub fn fold(step: &mut Pruned, catalog: &Catalog, evaluate: EvaluateFn<'_>) {
     step.retain(&keep);
 }
 
+/// Whether nodes from number `first` on may be folded. The first ones to be folded have only inputs
+/// that are constants already.
+pub fn has_nodes_to_fold(graph: &GraphIr, first: usize) -> bool {
+    let is_constant = |e: &Endpoint| graph.node(e.node).op.role == OpRole::Constant;
+    let mut nodes = graph.iter().skip(first).map(|(_, node)| node);
+    nodes.any(|node| may_be_folded(node) && node.inputs.iter().all(is_constant))
+}
+
+fn may_be_folded(node: &Node) -> bool {
+    let inner = |p: &PortType| matches!(p.dtype, DType::Resource | DType::Variant);
+    node.op.is_pure()
+        && node.op.role != OpRole::Constant
+        && !node.inputs.is_empty()
+        && !node.output_types.is_empty()
+        && !node.output_types.iter().any(inner)
+}
+
 /// The constants of a graph.
 struct Values {
     /// Nodes that were constants before.
@@ -119,13 +136,7 @@ impl Values {
         node: &Node,
         evaluate: EvaluateFn<'_>,
     ) -> Option<Vec<Tensor>> {
-        let inner = |p: &PortType| matches!(p.dtype, DType::Resource | DType::Variant);
-        if !node.op.is_pure()
-            || node.op.role == OpRole::Constant
-            || node.inputs.is_empty()
-            || node.output_types.is_empty()
-            || node.output_types.iter().any(inner)
-        {
+        if !may_be_folded(node) {
             return None;
         }
         let inputs = node.inputs.iter().map(|e| self.value(graph, *e));

@@ -177,7 +177,7 @@ async fn produce(
             elements.next().await.transpose()
         };
         match next {
-            Some(next) => to.push(next),
+            Some(next) => to.push_element(next).await,
             None => break,
         }
         to.reserve().await;

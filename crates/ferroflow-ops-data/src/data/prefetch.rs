@@ -56,7 +56,7 @@ async fn fill(mut input: Elements, to: Arc<Buffer<Result<Tuple>>>) {
     loop {
         to.reserve().await;
         match input.next().await.transpose() {
-            Some(element) => to.push(element),
+            Some(element) => to.push_element(element).await,
             None => break,
         }
     }

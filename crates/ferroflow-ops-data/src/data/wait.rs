@@ -1,5 +1,6 @@
 //! Primitives that futures of a pipeline wait for: a value, room or items in a buffer, a permit.
 
+use ferroflow_core::Result;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -98,6 +99,19 @@ impl<T> Buffer<T> {
         .await
     }
 
+    /// Waits until all items are taken.
+    pub async fn emptied(&self) {
+        poll_fn(|cx| {
+            let mut places = self.0.lock();
+            if places.items.is_empty() {
+                return Poll::Ready(());
+            }
+            places.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
     /// Fills a place that was reserved.
     pub fn push(&self, item: T) {
         self.change(|places| places.items.push_back(item));
@@ -160,6 +174,18 @@ impl<T> Buffer<T> {
         }
         places.reader = Some(cx.waker().clone());
         Poll::Pending
+    }
+}
+
+impl<T> Buffer<Result<T>> {
+    /// Fills a place that was reserved. Behind an error, waits until it is taken: an input that
+    /// finds no memory could give errors without end, and they take memory too.
+    pub async fn push_element(&self, element: Result<T>) {
+        let is_error = element.is_err();
+        self.push(element);
+        if is_error {
+            self.emptied().await;
+        }
     }
 }
 
@@ -288,6 +314,22 @@ mod tests {
         assert!(buffer.poll_pop(cx).is_pending());
         buffer.give_up();
         assert_eq!(buffer.poll_pop(cx), Poll::Ready(None));
+    }
+
+    #[test]
+    fn behind_an_error_a_buffer_takes_no_more_until_it_is_empty() {
+        let buffer: Arc<Buffer<Result<i32>>> = Buffer::new(9);
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert!(std::pin::pin!(buffer.reserve()).poll(cx).is_ready());
+        assert!(std::pin::pin!(buffer.push_element(Ok(1))).poll(cx).is_ready());
+        assert!(std::pin::pin!(buffer.reserve()).poll(cx).is_ready());
+        let mut failing =
+            std::pin::pin!(buffer.push_element(Err(ferroflow_core::err!(Aborted, "no"))));
+        assert!(failing.as_mut().poll(cx).is_pending());
+        assert!(matches!(buffer.poll_pop(cx), Poll::Ready(Some(Ok(1)))));
+        assert!(failing.as_mut().poll(cx).is_pending());
+        assert!(matches!(buffer.poll_pop(cx), Poll::Ready(Some(Err(_)))));
+        assert!(failing.as_mut().poll(cx).is_ready());
     }
 
     #[test]

@@ -111,6 +111,8 @@ impl Produce for Windowing {
             let span = self.windows.span();
             while self.buffer.len() < span {
                 match self.pull().await {
+                    // Without memory or after a cancellation there is no window, only more errors.
+                    Some(Err(e)) if is_final(&e) => return Err(e),
                     Some(next) => self.buffer.push_back(next),
                     None => break,
                 }
@@ -128,6 +130,10 @@ impl Produce for Windowing {
             }
         })
     }
+}
+
+fn is_final(error: &Error) -> bool {
+    matches!(error.code(), Code::ResourceExhausted | Code::Cancelled)
 }
 
 fn as_datasets(window: Vec<Tuple>, types: &ElementTypes) -> Result<Tuple> {
@@ -234,6 +240,32 @@ mod tests {
         let op = sizes.iter().fold(op, |c, &x| c.input(Tensor::scalar(x)));
         let windows = elements(&made(op.input(Tensor::scalar(drop_remainder)))).unwrap();
         windows.iter().map(|w| longs(&w[0]).concat()).collect()
+    }
+
+    #[test]
+    fn a_window_does_not_gather_errors_of_an_input_without_memory() {
+        let windowing = |code: Code| {
+            let mut pulled = 0;
+            let input = Elements::from_fn(move || {
+                pulled += 1;
+                ensure!(pulled < 1000, Internal, "an element was requested after 999 errors");
+                Err(Error::new(code, "no element"))
+            });
+            let windows = Windows {
+                size: usize::MAX,
+                shift: 1,
+                stride: 1,
+                drop_remainder: false,
+                put_out: As::Batch,
+            };
+            let types =
+                ElementTypes { dtypes: vec![DType::Int64], shapes: vec![PartialShape::unknown()] };
+            let buffer = VecDeque::new();
+            let mut windowing = Windowing { input: Some(input), types, windows, buffer };
+            wait_for(windowing.next()).unwrap_err().code()
+        };
+        assert_eq!(windowing(Code::ResourceExhausted), Code::ResourceExhausted);
+        assert_eq!(windowing(Code::Cancelled), Code::Cancelled);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! SelfAdjointEig, SelfAdjointEigV2, XlaSelfAdjointEig, Eig.
 
 use super::pieces;
-use super::problem::{Field, Linear, Problem, batched, square_parts};
+use super::problem::{COPIES_FOR_VECTORS, Field, Linear, Problem, batched, square_parts};
 use crate::prelude::*;
 
 fn self_adjoint_eig<T: Linear>(with_vectors: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let problem = Problem::<T>::square(ctx)?;
+        let problem = Problem::<T>::square(ctx)?.taking(COPIES_FOR_VECTORS);
         let n = problem.sizes[0].0;
         let reals = |e: Vec<f64>| e.into_iter().map(<T::Wide as Field>::from_real).collect();
         let failed = || {
@@ -35,7 +35,7 @@ fn self_adjoint_eig<T: Linear>(with_vectors: bool) -> impl Kernel {
 /// Reads the lower or the upper triangle of real matrices.
 fn xla_self_adjoint_eig<T: Linear<Wide = f64>>(is_lower: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let problem = Problem::<T>::square(ctx)?;
+        let problem = Problem::<T>::square(ctx)?.taking(COPIES_FOR_VECTORS);
         let n = problem.sizes[0].0;
         let mut out = problem.solve::<T>(&[vec![n], vec![n, n]], |mut a| {
             let mut a = a.remove(0);
@@ -53,7 +53,7 @@ fn xla_self_adjoint_eig<T: Linear<Wide = f64>>(is_lower: bool) -> impl Kernel {
 
 /// Eigenvalues in the first row, vectors in the columns below.
 fn self_adjoint_eig_v1<T: Linear>(ctx: &mut Ctx<'_>) -> Result<()> {
-    let problem = Problem::<T>::square(ctx)?;
+    let problem = Problem::<T>::square(ctx)?.taking(COPIES_FOR_VECTORS);
     let n = problem.sizes[0].0;
     let mut out = problem.solve::<T>(&[vec![n + 1, n]], |a| {
         let Some((e, v)) = <T::Wide as Field>::eigh(&a[0], n) else {
@@ -70,7 +70,7 @@ fn self_adjoint_eig_v1<T: Linear>(ctx: &mut Ctx<'_>) -> Result<()> {
 
 fn eig<T: Linear, U: Linear<Wide = Complex64>>(with_vectors: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let problem = Problem::<T>::square(ctx)?;
+        let problem = Problem::<T>::square(ctx)?.taking(COPIES_FOR_VECTORS);
         let n = problem.sizes[0].0;
         let mut out = problem.solve::<U>(&[vec![n], vec![n, n]], |a| {
             let Some((e, v)) = <T::Wide as Field>::eig(&a[0], n) else {

@@ -1,7 +1,9 @@
 //! Cholesky and CholeskyGrad, Qr, Svd, XlaSvd.
 
 use super::pieces;
-use super::problem::{Field, Linear, Problem, adjoint, batched, matrix_parts, square_shape, times};
+use super::problem::{
+    COPIES_FOR_VECTORS, Field, Linear, Problem, adjoint, batched, matrix_parts, square_shape, times,
+};
 use crate::prelude::*;
 use ferroflow_dense::Half;
 
@@ -69,7 +71,7 @@ fn qr<T: Linear>(whole: bool) -> impl Kernel {
 /// A matrix without singular values gives NaN everywhere.
 fn svd<T: Linear>(with_vectors: bool, whole: bool) -> impl Kernel {
     move |ctx: &mut Ctx<'_>| {
-        let problem = Problem::<T>::new(ctx, 1)?;
+        let problem = Problem::<T>::new(ctx, 1)?.taking(COPIES_FOR_VECTORS);
         let (m, n) = problem.sizes[0];
         let k = m.min(n);
         let nan = || <T::Wide as Field>::from_real(f64::NAN);
@@ -330,6 +332,7 @@ pub(crate) fn register(c: &mut Catalog) {
 mod tests {
     use crate::prelude::*;
     use crate::testing::check;
+    use ferroflow_core::{Limit, Limits, MemoryOwner};
     use ferroflow_testing::assert_close;
 
     fn mat(m: usize, n: usize, values: &[f64]) -> Tensor {
@@ -350,6 +353,18 @@ mod tests {
             .input(mat(2, 2, &[2.0, 0.0, 1.0, 3.0]))
             .input(mat(2, 2, &[1.0, 5.0, 2.0, 3.0]))
             .gives(mat(2, 2, &[0.125, 0.25, 0.25, 0.5]));
+    }
+
+    #[test]
+    fn memory_of_a_factorisation_counts_before_it_is_taken() {
+        let limit = Limit { most: 1 << 20, ..Limits::DEFAULT.session_memory };
+        let session = MemoryOwner::new("session 7", limit);
+        // 12 copies of 128 KiB do not fit, 4 do.
+        let svd =
+            || check("Svd").input(mat(128, 128, &vec![1.0; 128 * 128])).attr("compute_uv", false);
+        session.run(|| svd().fails(Code::ResourceExhausted, "session memory"));
+        let qr = || check("Qr").input(mat(128, 128, &vec![1.0; 128 * 128]));
+        session.run(|| qr().run()).unwrap();
     }
 
     #[test]

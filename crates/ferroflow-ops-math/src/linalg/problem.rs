@@ -2,6 +2,7 @@
 //! complex `f64`, so each algorithm is compiled only twice.
 
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 pub(super) use ferroflow_dense::Field;
 use ferroflow_op_kit::parallel::for_rows;
 
@@ -37,7 +38,14 @@ pub(super) struct Problem<'a, T> {
     /// Rows and columns of each input's matrices.
     pub sizes: Vec<(usize, usize)>,
     batch: Vec<usize>,
+    /// The memory that one solution takes meanwhile, in copies of its inputs.
+    copies: usize,
 }
+
+/// For factorisations in place and their results.
+const COPIES: usize = 4;
+/// For singular values and eigenvectors.
+pub(super) const COPIES_FOR_VECTORS: usize = 12;
 
 /// The matrices of a batch, one of each input, row-major.
 pub(super) type Matrices<W> = Vec<Vec<W>>;
@@ -65,7 +73,12 @@ impl<'a, T: Linear> Problem<'a, T> {
             );
         }
         let inputs = tensors.iter().map(|t| t.as_slice::<T>()).collect::<Result<Vec<_>>>()?;
-        Ok(Problem { inputs, sizes, batch })
+        Ok(Problem { inputs, sizes, batch, copies: COPIES })
+    }
+
+    /// The same problem, whose solution takes so many copies of its inputs.
+    pub fn taking(self, copies: usize) -> Problem<'a, T> {
+        Problem { copies, ..self }
     }
 
     /// A problem of square matrices.
@@ -116,9 +129,12 @@ impl<'a, T: Linear> Problem<'a, T> {
         let count = self.batch.iter().product();
         let mut results: Vec<Option<Result<R>>> = (0..count).map(|_| None).collect();
         let largest = self.sizes.iter().map(|&(m, n)| m * n * m.min(n)).max().unwrap_or(0);
+        let input: usize = self.sizes.iter().map(|&(m, n)| m * n * size_of::<T::Wide>()).sum();
         for_rows(&mut results, 1, largest + 200, |range, results| {
             for (i, result) in range.zip(results) {
-                *result = Some(solve(self.matrices(i)));
+                // Counted before it is taken, so that too large a matrix fails alone.
+                let counted = Reservation::new(input.saturating_mul(self.copies));
+                *result = Some(counted.and_then(|_counted| solve(self.matrices(i))));
             }
         });
         results.into_iter().flatten().collect()

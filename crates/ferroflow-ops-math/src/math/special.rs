@@ -72,6 +72,8 @@ macro_rules! binary_ops {
             .output($z)
             .attr($attr)
             .shape(shape::broadcast)
+            // Series, whose length depends on the values.
+            .expensive()
             .cpu(per_dtype!([Float f32, Double f64], T => binary_in::<Op, f64, T>()));
     })*};
 }
@@ -329,6 +331,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: {float, double}")
         .shape(betainc_shape)
+        .expensive()
         .cpu(per_dtype!([Float f32, Double f64], T => betainc::<T>));
 
     unary_gradients! { c;

@@ -192,6 +192,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("Tseed: {int32, int64} = DT_INT64")
         .attr("T: {half, float, double, int32, int64} = DT_DOUBLE")
         .attr("dtype: {half, float, double, int32, int64} = DT_INT64")
+        .expensive()
         .shape(shape::from_input_0)
         .cpu(stateless);
     c.op("StatefulRandomBinomial")
@@ -206,6 +207,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {half, float, double, int32, int64} = DT_DOUBLE")
         .attr("dtype: {half, float, double, int32, int64} = DT_INT64")
         .stateful()
+        .expensive()
         .shape(|c| Ok(vec![c.shape_from(2)]))
         .cpu(stateful);
     c.no_gradient(&["StatelessRandomBinomial"]);

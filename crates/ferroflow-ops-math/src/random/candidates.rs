@@ -477,7 +477,13 @@ pub(crate) fn register(c: &mut Catalog) {
                 .attr("shard: int >= 0 = 0")
                 .attr("unigrams: list(float) = []");
         }
-        op_def.attr("seed: int = 0").attr("seed2: int = 0").stateful().shape(shapes).cpu(make);
+        op_def
+            .attr("seed: int = 0")
+            .attr("seed2: int = 0")
+            .stateful()
+            .expensive()
+            .shape(shapes)
+            .cpu(make);
     }
     c.op("ComputeAccidentalHits")
         .doc("Where true classes were sampled too, with weights that make them impossible.")

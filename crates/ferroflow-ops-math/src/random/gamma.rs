@@ -102,6 +102,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("S: {int32, int64}")
         .attr("T: {half, float, double}")
         .stateful()
+        .expensive()
         .shape(appended_shapes)
         .cpu(|init| Ok(KernelBox::new(RandomGamma { stream: SharedPhilox::from_attrs(init)? })));
     c.op("StatelessRandomGammaV2")
@@ -113,6 +114,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: {half, float, double}")
         .attr("T: {int32, int64}")
         .attr("Tseed: {int32, int64} = DT_INT64")
+        .expensive()
         .shape(shape::from_input_0)
         .cpu_fn(|ctx| stateless(ctx, stream_of_seed(ctx.input(1)?)?, 2));
     c.op("StatelessRandomGammaV3")
@@ -125,6 +127,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: dtype")
         .attr("dtype: {half, float, double}")
         .attr("shape_dtype: {int32, int64} = DT_INT32")
+        .expensive()
         .shape(shape::from_input_0)
         .cpu_fn(|ctx| stateless(ctx, stream_of_key(ctx, 1)?, 4));
     c.gradient("RandomGamma", |g, dy| {

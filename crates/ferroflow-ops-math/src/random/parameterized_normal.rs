@@ -340,6 +340,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: {half, bfloat16, float, double}")
         .attr("T: {int32, int64}")
         .stateful()
+        .expensive()
         .shape(shape::from_input_0)
         .cpu(per_dtype!([Half f16, Float f32, Double f64], "dtype", init, T => Seeded::<T> {
             stream: SharedPhilox::from_attrs(init)?,
@@ -357,6 +358,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("S: {int32, int64}")
         .attr("Tseed: {int32, int64} = DT_INT64")
         .attr("dtype: {half, float, double}")
+        .expensive()
         .shape(shape::from_input_0)
         .cpu(per_dtype!([Half f16, Float f32, Double f64], "dtype", T => stateless::<T>));
     c.no_gradient(&["ParameterizedTruncatedNormal"]);

@@ -131,6 +131,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("S: {int32, int64}")
         .attr("dtype: {half, float, double}")
         .stateful()
+        .expensive()
         .shape(appended_shapes)
         .cpu(make);
     c.op("RandomPoissonV2")
@@ -144,6 +145,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("R: {half, float, double, int32, int64} = DT_DOUBLE")
         .attr("dtype: {half, float, double, int32, int64} = DT_INT64")
         .stateful()
+        .expensive()
         .shape(appended_shapes)
         .cpu(make);
     c.op("StatelessRandomPoisson")
@@ -156,6 +158,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("dtype: {half, float, double, int32, int64}")
         .attr("T: {int32, int64}")
         .attr("Tseed: {int32, int64} = DT_INT64")
+        .expensive()
         .shape(shape::from_input_0)
         .cpu(stateless);
     c.no_gradient(&["StatelessRandomPoisson"]);

@@ -3,8 +3,11 @@
 use crate::common::*;
 use ferroflow_core::{CancelToken, Code, DType, Tensor, err};
 use ferroflow_graph::GraphDef;
-use ferroflow_runtime::{CallableSpec, RunOptions, RunRequest, SessionOptions, TaskSession};
+use ferroflow_runtime::{
+    CallableSpec, RunOptions, RunRequest, SessionDone, SessionOptions, TaskSession,
+};
 use ferroflow_testing::graph;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -302,4 +305,32 @@ fn an_update_shows_through_an_earlier_read() {
     let s = session(&def);
     s.run_blocking(request(&[], &[], &["set"])).unwrap();
     assert_eq!(ints(&s, &[], &["late"]).unwrap(), [3]);
+}
+
+#[test]
+fn graphs_with_nodes_to_fold_are_compiled_beside_the_network_threads() {
+    let done = || -> (SessionDone, _) {
+        let (tell, told) = channel();
+        (Box::new(move |result| tell.send(result).unwrap()), told)
+    };
+    let sum = |x: &str, y: &str| {
+        graph().constant("a", 1).constant("b", 2).placeholder("p").op("y", "AddV2", &[x, y]).t()
+    };
+    let quick =
+        Arc::new(TaskSession::new(task(), &sum("a", "p").build(), Default::default()).unwrap());
+    let (tell, told) = done();
+    let one = || request(&[("p", Tensor::scalar(1))], &["y"], &[]);
+    assert!(quick.run_if_quick(one(), CancelToken::new(), tell).is_none());
+    soon(&told).unwrap();
+    // A kernel that folds constants may take minutes.
+    let folds =
+        Arc::new(TaskSession::new(task(), &sum("a", "b").build(), Default::default()).unwrap());
+    let (tell, told) = done();
+    let later = folds.run_if_quick(request(&[], &["y"], &[]), CancelToken::new(), tell);
+    assert!(told.try_recv().is_err());
+    later.expect("the first step is compiled")();
+    assert_eq!(soon(&told).unwrap().tensors[0].scalar_value::<i32>().unwrap(), 3);
+    let (tell, told) = done();
+    assert!(folds.run_if_quick(request(&[], &["y"], &[]), CancelToken::new(), tell).is_none());
+    soon(&told).unwrap();
 }
