@@ -11,7 +11,7 @@ use ferroflow_core::{
     CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Result, Tensor,
     bail, ensure, err,
 };
-use ferroflow_metrics::TaskMetrics;
+use ferroflow_metrics::{PeerCounters, TaskMetrics};
 use ferroflow_runtime::LocalRendezvous;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,8 +135,14 @@ impl StepRendezvous {
     }
 
     /// Takes a value that another task has pushed.
-    pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
-        self.arrivals.arrived(key, value, scope);
+    pub fn arrived(
+        &self,
+        from: &PeerCounters,
+        key: &str,
+        value: Result<Received>,
+        scope: &InlineScope,
+    ) {
+        self.arrivals.arrived(from, key, value, scope);
     }
 
     /// Sends a RecvTensor for the values that were not pushed within `age`. Returns whether
