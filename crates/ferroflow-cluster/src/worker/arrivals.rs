@@ -39,6 +39,9 @@ impl State {
         if let Some(error) = &self.aborted {
             return Some(Err(error.clone()));
         }
+        if self.slots.is_empty() {
+            return None;
+        }
         match self.slots.remove(&*key.0)? {
             Slot::Value(value) => Some(value),
             waiting => {
