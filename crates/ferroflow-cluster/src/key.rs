@@ -19,7 +19,7 @@ impl ParsedKey<'_> {
     }
 }
 
-/// The sending device of a key, as text.
+/// The sending device of a key, as text: what comes before the first `;`.
 pub(crate) fn source_of(key: &str) -> &str {
     parts(key).next().unwrap_or_default()
 }
@@ -38,7 +38,10 @@ pub(crate) fn origin_of(key: &str) -> Option<&str> {
 
 /// The incarnation of the sending device of a key.
 pub(crate) fn incarnation_of(key: &str) -> Option<u64> {
-    hex(parts(key).nth(1)?)
+    let rest = key.get(source_of(key).len() + 1..)?;
+    // This program writes 16 digits. With more or fewer, a `;` is among them or none follows.
+    let usual = rest.get(..16).filter(|_| rest.as_bytes().get(16) == Some(&b';')).and_then(hex);
+    usual.or_else(|| hex(source_of(rest)))
 }
 
 /// Hexadecimal digits as a number. The same as `u64::from_str_radix` without signs, but faster.
@@ -104,6 +107,11 @@ mod tests {
         let text = format!("{ps};0000000000003039;{worker};edge_4_w/read;0:0");
         let key = ParsedKey::parse(&text).unwrap();
         assert_eq!((key.source, key.source_incarnation), (ps, 12345));
+        assert_eq!(incarnation_of(&text), Some(12345));
+        assert_eq!(incarnation_of(&format!("{ps};3039;{worker};x;0:0")), Some(12345));
+        for bad in ["", ps, "a;", "a;;b", "a;0000000000003039", "a;11112222333344445;b"] {
+            assert_eq!(incarnation_of(bad), hex(bad.split(';').nth(1).unwrap_or("")), "{bad}");
+        }
         assert_eq!(key.source_name.kind.as_deref(), Some("CPU"));
         assert_eq!(origin_of(&text).unwrap(), format!("{ps};0000000000003039;"));
         assert_eq!((origin_of(ps), origin_of("a;b")), (None, None));

@@ -36,6 +36,7 @@ use crate::rpc::BoxFuture;
 use ferroflow_collective::ucx::UcxPort;
 use ferroflow_core::{CancelToken, Error, Gpu, InlineScope, Received, Result, bail};
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::PeerCounters;
 use std::sync::Arc;
 
 /// How values travel between Ferroflow tasks.
@@ -110,8 +111,18 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     /// a session describes it may have another name than its own.
     fn may_send_as(&self, from: &LinkSource, task: &str) -> bool;
 
-    /// A value arrived, or an error if it could not be read.
-    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, scope: &InlineScope);
+    /// The counters of a task that sends values.
+    fn peer(&self, task: &str) -> Arc<PeerCounters>;
+
+    /// A value of `from` arrived, or an error if it could not be read.
+    fn arrived(
+        &self,
+        from: &PeerCounters,
+        step_id: i64,
+        key: &str,
+        value: Result<Received>,
+        scope: &InlineScope,
+    );
 
     /// Backpressure: ready when a large value of a step can be read; `None` if it can be read now.
     fn room(&self, step_id: i64) -> Option<BoxFuture<()>>;

@@ -27,6 +27,10 @@ use ferroflow_metrics::TaskMetrics;
 use ferroflow_runtime::Task;
 use std::sync::Arc;
 
+/// The beginnings of the paths of both services.
+const MASTER: &str = "/tensorflow.MasterService/";
+const WORKER: &str = "/tensorflow.WorkerService/";
+
 /// The metadata in which a master names the client for which it calls.
 pub(crate) const CLIENT: &str = "ferroflow-client";
 
@@ -46,26 +50,23 @@ pub(crate) struct TaskService {
 }
 
 impl RpcService for Arc<TaskService> {
-    fn call(&self, request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>> {
+    fn call(&self, mut request: RpcRequest) -> BoxFuture<Result<Chunks, RpcStatus>> {
         let me = self.clone();
         Box::pin(async move {
-            let path = request.path().to_string();
-            let caller = request.caller.clone();
+            let body = std::mem::take(&mut request.body);
+            let (path, caller, received) = (request.path(), &request.caller, body.len());
             if path == EXAMINE {
-                return Ok(crate::examine::answer(request.body.len()));
+                return Ok(crate::examine::answer(received));
             }
-            let received = request.body.len();
-            let names = path.strip_prefix("/tensorflow.").and_then(|name| name.split_once('/'));
-            let timer = me.metrics.begin_rpc(names.map_or("", |(_, method)| method));
-            let answer = match names {
-                Some(("MasterService", method)) => {
-                    me.call_master(method, &path, request.body, &caller).await
+            let (master, worker) = (path.strip_prefix(MASTER), path.strip_prefix(WORKER));
+            let timer = me.metrics.begin_rpc(master.or(worker).unwrap_or_default());
+            let answer = match (master, worker) {
+                (Some(method), _) => me.call_master(method, path, body, caller).await,
+                (_, Some(method)) => {
+                    let client = request.metadata(CLIENT);
+                    me.call_worker(method, path, body, caller, client).await
                 }
-                Some(("WorkerService", method)) => {
-                    let client = request.metadata(CLIENT).map(str::to_string);
-                    me.call_worker(method, &path, request.body, &caller, client.as_deref()).await
-                }
-                _ => Err(RpcStatus::unknown_method(&path)),
+                _ => Err(RpcStatus::unknown_method(path)),
             };
             let (code, sent) = match &answer {
                 Ok(reply) => (0, reply.len()),

@@ -2,7 +2,7 @@
 
 use ferroflow_core::{Limit, Quota, QuotaShare, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Counts the steps of a session and notes when it was used.
@@ -10,7 +10,9 @@ pub(crate) struct SessionUse {
     name: String,
     steps: Arc<Quota>,
     opened: Instant,
-    /// Milliseconds from `opened` to the last use.
+    /// Whether it was used since `last` was set. Each step sets this, and reads no clock.
+    is_used: AtomicBool,
+    /// Milliseconds from `opened` to when a use was seen last.
     last: AtomicU64,
 }
 
@@ -18,12 +20,13 @@ impl SessionUse {
     /// A new session, which errors call `name`. It may have so many pending steps.
     pub fn new(name: String, limit: Limit) -> SessionUse {
         let (steps, opened) = (Quota::new(limit), Instant::now());
-        SessionUse { name, steps, opened, last: AtomicU64::new(0) }
+        let (is_used, last) = (AtomicBool::new(false), AtomicU64::new(0));
+        SessionUse { name, steps, opened, is_used, last }
     }
 
-    /// Notes that it is used now.
+    /// Notes that it is used.
     pub fn touch(&self) {
-        self.last.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.is_used.store(true, Ordering::Relaxed);
     }
 
     /// Counts a step until the result is dropped. An error if too many are pending.
@@ -31,10 +34,15 @@ impl SessionUse {
         self.steps.take(1, &self.name)
     }
 
-    /// Whether it has no pending step, and was not used for this long.
+    /// Whether it has no pending step, and was not used for this long. A use counts from the first
+    /// call after it, so this is called more often than once in `limit`.
     pub fn is_idle(&self, limit: Duration) -> bool {
+        let now = self.opened.elapsed();
+        if self.is_used.swap(false, Ordering::Relaxed) {
+            self.last.store(now.as_millis() as u64, Ordering::Relaxed);
+        }
         let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        self.steps.used() == 0 && self.opened.elapsed().saturating_sub(last) >= limit
+        self.steps.used() == 0 && now.saturating_sub(last) >= limit
     }
 }
 
@@ -51,6 +59,20 @@ mod tests {
         assert!(!uses.is_idle(Duration::ZERO));
         drop(step);
         assert!(uses.is_idle(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_use_counts_from_when_it_is_seen() {
+        const MS: Duration = Duration::from_millis(1);
+        let mut uses = SessionUse::new("s".into(), Limits::DEFAULT.steps);
+        uses.opened -= 5 * MS;
+        assert!(uses.is_idle(MS));
+        uses.touch();
+        assert!(!uses.is_idle(Duration::from_secs(60)));
+        let seen = uses.last.load(Ordering::Relaxed);
+        assert!(seen >= 5 && !uses.is_used.load(Ordering::Relaxed));
+        uses.opened -= 5 * MS;
+        assert!(uses.is_idle(MS));
     }
 
     #[test]

@@ -30,11 +30,12 @@ fn main() {
     });
     let time = Duration::from_micros(100);
     let task = "/job:ps/replica:0/task:0";
+    let (peer, started) = (metrics.peer(task), Instant::now());
     let part = best(|id| {
         metrics.sent_value(task, 4);
-        metrics.received_value(task, 4);
-        metrics.waited_for(task, time);
-        metrics.part_ended(id, StepEnd::Ok, time, time / 4, time / 4);
+        metrics.received_value(&peer, 4);
+        metrics.waited_for(&peer, time);
+        metrics.part_ended(id, StepEnd::Ok, started, time / 4, time / 4);
     });
     let reduced = best(|id| {
         metrics.collectives().ran("allreduce", 4, time, time, time);

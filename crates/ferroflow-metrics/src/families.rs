@@ -2,6 +2,7 @@
 
 use crate::phases::{PHASES, Phase, PhaseSeconds};
 use crate::process::ProcessCollector;
+use crate::seconds::Seconds;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,8 +12,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
-
-pub(crate) type Seconds = Counter<f64, AtomicU64>;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ResultLabels {
@@ -131,7 +130,7 @@ impl RpcCounters {
 
     pub fn end(&self, timer: &RpcTimer, code: u32) {
         let (ok, seconds) = &self.answered[timer.method];
-        seconds.inc_by(timer.started.elapsed().as_secs_f64());
+        seconds.inner().add(timer.started.elapsed());
         if code == 0 {
             ok.inc();
             return;
@@ -173,9 +172,9 @@ impl CollectiveCounters {
         self.count.inc();
         self.bytes.inc_by(bytes);
         self.seconds.observe(run.as_secs_f64());
-        self.run_seconds.inc_by(run.as_secs_f64());
-        self.ranks.inc_by(waited.as_secs_f64());
-        self.queue.inc_by(queued.as_secs_f64());
+        self.run_seconds.inner().add(run);
+        self.ranks.inner().add(waited);
+        self.queue.inner().add(queued);
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -11,6 +11,7 @@ mod peers;
 mod phases;
 mod process;
 mod sample;
+mod seconds;
 mod snapshot;
 mod steps;
 mod task;

@@ -45,7 +45,8 @@ impl PeerCounters {
 #[derive(Debug, Default)]
 pub(crate) struct PeerTable(RwLock<ByTask>);
 
-/// Hashed fast, since each value looks up its task, and with a seed, since names come from peers.
+/// Hashed fast, since each value that is sent looks up its task, and with a seed, since names come
+/// from peers.
 type ByTask = HashMap<String, Arc<PeerCounters>, RandomState>;
 
 impl PeerTable {
@@ -55,22 +56,6 @@ impl PeerTable {
             return found.sent(bytes);
         }
         self.get(task).sent(bytes);
-    }
-
-    /// Counts a value of a task.
-    pub fn received(&self, task: &str, bytes: usize) {
-        if let Some(found) = self.0.read().get(task) {
-            return found.received(bytes);
-        }
-        self.get(task).received(bytes);
-    }
-
-    /// Counts time that a receiver waited for a value of a task.
-    pub fn waited(&self, task: &str, time: Duration) {
-        if let Some(found) = self.0.read().get(task) {
-            return found.waited(time);
-        }
-        self.get(task).waited(time);
     }
 
     /// The counters of a task.

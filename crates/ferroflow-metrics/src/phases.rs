@@ -1,8 +1,7 @@
 //! What a task does during a step.
 
+use crate::seconds::Seconds;
 use prometheus_client::encoding::EncodeLabelValue;
-use prometheus_client::metrics::counter::Counter;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// A part of a step's time on one task.
@@ -36,12 +35,19 @@ impl Phase {
 
 /// Seconds in each phase.
 #[derive(Debug)]
-pub struct PhaseSeconds([Counter<f64, AtomicU64>; 4]);
+pub struct PhaseSeconds([Seconds; 4]);
 
 impl PhaseSeconds {
     /// Adds time to a phase.
     pub fn add(&self, phase: Phase, time: Duration) {
-        self.0[phase as usize].inc_by(time.as_secs_f64());
+        self.0[phase as usize].inner().add(time);
+    }
+
+    /// Adds nanoseconds to all phases, in the order of [`PHASES`].
+    pub(crate) fn add_all(&self, nanos: [u64; 4]) {
+        for (phase, nanos) in self.0.iter().zip(nanos) {
+            phase.inner().add_nanos(nanos);
+        }
     }
 
     /// The seconds in a phase.
@@ -50,7 +56,7 @@ impl PhaseSeconds {
     }
 
     /// With these counters, in the order of [`PHASES`].
-    pub(crate) fn new(counters: [Counter<f64, AtomicU64>; 4]) -> PhaseSeconds {
+    pub(crate) fn new(counters: [Seconds; 4]) -> PhaseSeconds {
         PhaseSeconds(counters)
     }
 }

@@ -33,41 +33,41 @@ pub struct StepRecord {
     pub phases: [u32; 4],
 }
 
+/// Each step is noted, and few are read: times become those of a [`StepRecord`] when they are read.
 #[derive(Debug, Default)]
-pub(crate) struct RecentSteps(Mutex<VecDeque<StepRecord>>);
+pub(crate) struct RecentSteps(Mutex<VecDeque<RecentStep>>);
+
+/// A step that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecentStep {
+    pub id: i64,
+    pub started: Instant,
+    /// Nanoseconds in each phase.
+    pub phases: [u64; 4],
+}
 
 impl RecentSteps {
-    pub fn push(&self, record: StepRecord) {
+    pub fn push(&self, step: RecentStep) {
         let mut kept = self.0.lock();
         if kept.len() == KEPT {
             kept.pop_front();
         }
-        kept.push_back(record);
+        kept.push_back(step);
     }
 
     pub fn last(&self, most: usize) -> Vec<StepRecord> {
         let kept = self.0.lock();
-        kept.iter().skip(kept.len().saturating_sub(most)).copied().collect()
+        kept.iter().skip(kept.len().saturating_sub(most)).map(RecentStep::record).collect()
     }
 }
 
-impl StepRecord {
-    /// Records a step that took `total`, including the times `input`, `send` and `wait`.
-    pub fn ended(
-        id: i64,
-        total: Duration,
-        input: Duration,
-        send: Duration,
-        wait: Duration,
-    ) -> StepRecord {
-        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+impl RecentStep {
+    fn record(&self) -> StepRecord {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let compute = total.saturating_sub(send).saturating_sub(wait).saturating_sub(input);
-        StepRecord {
-            id,
-            start: now.saturating_sub(total).as_micros() as u64,
-            phases: [micros(input), micros(compute), micros(send), micros(wait)],
-        }
+        let start = now.saturating_sub(self.started.elapsed());
+        let micros = |nanos: u64| u32::try_from(nanos / 1000).unwrap_or(u32::MAX);
+        let phases = self.phases.map(micros);
+        StepRecord { id: self.id, start: start.as_micros() as u64, phases }
     }
 }
 
@@ -148,18 +148,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_of_a_record_add_up_to_its_time() {
-        let ms = Duration::from_millis;
-        let record = StepRecord::ended(7, ms(10), ms(2), ms(1), ms(3));
-        assert_eq!(record.phases, [2_000, 4_000, 1_000, 3_000]);
-        // Waits of several values overlap: they may be longer than the step.
-        assert_eq!(StepRecord::ended(7, ms(1), ms(0), ms(0), ms(3)).phases[1], 0);
+    fn a_record_says_when_the_step_began() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let (started, second) = (Instant::now(), 1_000_000_000);
+        let step = RecentStep { id: 7, started, phases: [2 * second, 1500, 0, u64::MAX] };
+        let record = step.record();
+        assert_eq!((record.id, record.phases), (7, [2_000_000, 1, 0, u32::MAX]));
+        assert!(record.start.abs_diff(now.as_micros() as u64) < 1_000_000);
     }
 
     #[test]
     fn only_the_last_steps_are_kept() {
         let recent = RecentSteps::default();
-        (0..1000).for_each(|id| recent.push(StepRecord { id, ..StepRecord::default() }));
+        let started = Instant::now();
+        (0..1000).for_each(|id| recent.push(RecentStep { id, started, phases: [0; 4] }));
         let last = recent.last(usize::MAX);
         assert_eq!((last.len(), last[0].id, last[KEPT - 1].id), (KEPT, 1000 - KEPT as i64, 999));
         assert_eq!(recent.last(2).len(), 2);

@@ -3,9 +3,10 @@
 use crate::families::{CollectiveCounters, Counters, GpuLabels, RpcTimer, register};
 use crate::lag::{LagTable, RankLag};
 use crate::peers::{PeerCounters, PeerTable};
-use crate::phases::{Phase, PhaseSeconds};
+use crate::phases::PhaseSeconds;
 use crate::sample::{SampleSource, ServerSample};
-use crate::steps::{CountedSession, LONGEST_INPUT, RecentSteps, StepEnd, StepRecord};
+use crate::seconds::nanos;
+use crate::steps::{CountedSession, LONGEST_INPUT, RecentStep, RecentSteps, StepEnd};
 use crate::text::MetricsFormat;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Lines of the log that are kept, and the most characters of each.
 const LOG_LINES: usize = 200;
@@ -114,24 +115,26 @@ impl TaskMetrics {
         self.counters.step_seconds.observe(time.as_secs_f64());
     }
 
-    /// Counts a part of a step that ran here. `send` and `wait` are parts of `total`.
+    /// Counts a part of a step that ran here and ends now. It has sent values for `send` and waited
+    /// for `wait`.
     pub fn part_ended(
         &self,
         id: i64,
         end: StepEnd,
-        total: Duration,
+        started: Instant,
         send: Duration,
         wait: Duration,
     ) {
         if !self.is_counting {
             return;
         }
+        let total = started.elapsed();
         match end {
             StepEnd::Ok => self.counters.parts.inc(),
             StepEnd::Failed => self.counters.failed_parts.inc(),
         };
         self.counters.part_seconds.observe(total.as_secs_f64());
-        self.record(id, total, Duration::ZERO, send, wait);
+        self.record(id, started, total, Duration::ZERO, send, wait);
     }
 
     /// The program of a rank was between two steps for this long.
@@ -149,20 +152,27 @@ impl TaskMetrics {
         }
         self.count_step(StepEnd::Ok, total);
         let input = Duration::from_nanos(self.rank_input.swap(0, Ordering::Relaxed));
-        self.record(id, total, input, send, wait);
+        let now = Instant::now();
+        self.record(id, now.checked_sub(total).unwrap_or(now), total, input, send, wait);
     }
 
-    fn record(&self, id: i64, total: Duration, input: Duration, send: Duration, wait: Duration) {
-        let wait = wait.min(total);
-        let send = send.min(total - wait);
-        let input = input.min(total - wait - send);
-        if !input.is_zero() {
-            self.phases.add(Phase::input, input);
-        }
-        self.phases.add(Phase::compute, total - wait - send - input);
-        self.phases.add(Phase::send, send);
-        self.phases.add(Phase::wait, wait);
-        self.recent.push(StepRecord::ended(id, total, input, send, wait));
+    fn record(
+        &self,
+        id: i64,
+        started: Instant,
+        total: Duration,
+        input: Duration,
+        send: Duration,
+        wait: Duration,
+    ) {
+        let total = nanos(total);
+        // Waits of several values overlap: they may be longer than the step.
+        let wait = nanos(wait).min(total);
+        let send = nanos(send).min(total - wait);
+        let input = nanos(input).min(total - wait - send);
+        let phases = [input, total - wait - send - input, send, wait];
+        self.phases.add_all(phases);
+        self.recent.push(RecentStep { id, started, phases });
     }
 
     /// Counts a value that a link carries to another task.
@@ -174,22 +184,22 @@ impl TaskMetrics {
         self.peers.sent(task, bytes);
     }
 
-    /// Counts a value that a link brought.
-    pub fn received_value(&self, task: &str, bytes: usize) {
+    /// Counts a value that a link brought from `peer`.
+    pub fn received_value(&self, peer: &PeerCounters, bytes: usize) {
         if !self.is_counting {
             return;
         }
         self.counters.received_link.inc_by(bytes as u64);
-        self.peers.received(task, bytes);
+        peer.received(bytes);
     }
 
-    /// Counts time that a receiver waited for a value of another task.
-    pub fn waited_for(&self, task: &str, time: Duration) {
+    /// Counts time that a receiver waited for a value of `peer`.
+    pub fn waited_for(&self, peer: &PeerCounters, time: Duration) {
         if !self.is_counting {
             return;
         }
-        self.counters.wait_tensor.inc_by(time.as_secs_f64());
-        self.peers.waited(task, time);
+        self.counters.wait_tensor.inner().add(time);
+        peer.waited(time);
     }
 
     /// The counters of a peer.
@@ -334,7 +344,8 @@ mod tests {
         let session = metrics.open_session();
         session.begin_step().end(StepEnd::Ok);
         let ms = Duration::from_millis;
-        metrics.part_ended(1, StepEnd::Ok, ms(10), ms(1), ms(4));
+        let started = Instant::now() - ms(10);
+        metrics.part_ended(1, StepEnd::Ok, started, ms(1), ms(4));
         metrics.sent_value("/job:ps/replica:0/task:0", 100);
         let call = metrics.begin_rpc("RunStep");
         metrics.end_rpc(&call, 0, 10, 20);
@@ -372,7 +383,8 @@ mod tests {
         session.begin_step().end(StepEnd::Ok);
         session.begin_step().end(StepEnd::Ok);
         let ms = Duration::from_millis;
-        metrics.part_ended(1, StepEnd::Ok, ms(10), ms(1), ms(4));
+        let started = Instant::now() - ms(10);
+        metrics.part_ended(1, StepEnd::Ok, started, ms(1), ms(4));
         metrics.sent_value("/job:ps/replica:0/task:0", 100);
         metrics.end_rpc(&metrics.begin_rpc("RunStep"), 0, 10, 20);
         let text = metrics.encode(MetricsFormat::Text);

@@ -57,10 +57,10 @@ pub fn names_from_outside_are_text() {
     (0..5).for_each(|id| metrics.rank_step(id, step, step / 4, step / 4));
     metrics.sent_value(hostile, 100);
     // A wait is shown as long as it lasts.
-    let waiting = metrics.clone();
+    let (waiting, peer) = (metrics.clone(), metrics.peer(hostile));
     std::thread::spawn(move || {
         loop {
-            waiting.waited_for(hostile, step);
+            waiting.waited_for(&peer, step);
             std::thread::sleep(step * 50);
         }
     });

@@ -22,6 +22,7 @@ use ferroflow_core::{
     Tensor, bail, ensure, err,
 };
 use ferroflow_identity::PeerIdentity;
+use ferroflow_metrics::PeerCounters;
 use parking_lot::Mutex;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
@@ -92,7 +93,8 @@ pub(crate) async fn serve(
     let reader = FrameReader::new(read);
     let origins = Vec::new();
     let gpus = if local.is_some() { own.gpus.clone() } else { Vec::new() };
-    let mut incoming = IncomingLink { reader, blocks, gpus, source, origins, receiver };
+    let peer = receiver.peer(&source.task);
+    let mut incoming = IncomingLink { reader, blocks, gpus, source, peer, origins, receiver };
     if hello.purpose == ConnectionPurpose::Bulk {
         return incoming.take_values().await;
     }
@@ -193,6 +195,8 @@ struct IncomingLink {
     /// GPUs that a task of this user on this host may share.
     gpus: Vec<Arc<dyn Gpu>>,
     source: Arc<LinkSource>,
+    /// Counts the values of the source.
+    peer: Arc<PeerCounters>,
     /// Devices of the source, as the keys of its values begin.
     origins: Vec<String>,
     receiver: Arc<dyn Receiver>,
@@ -331,7 +335,9 @@ impl IncomingLink {
                 }
             },
         };
-        InlineScope::network(|scope| self.receiver.arrived(head.id, &rest.name, value, scope));
+        InlineScope::network(|scope| {
+            self.receiver.arrived(&self.peer, head.id, &rest.name, value, scope);
+        });
         Ok(())
     }
 
@@ -358,7 +364,9 @@ impl IncomingLink {
         let copied = move |ended: Result<_>| calls.give_back(loan, ended.is_ok());
         gpu.download(address, 0, Box::new(copied));
         let value = Ok(Received::Live(tensor));
-        InlineScope::network(|scope| self.receiver.arrived(head.id, &rest.name, value, scope));
+        InlineScope::network(|scope| {
+            self.receiver.arrived(&self.peer, head.id, &rest.name, value, scope);
+        });
         Ok(())
     }
 
@@ -459,7 +467,11 @@ pub(crate) async fn fuzz(data: &[u8]) {
         fn may_send_as(&self, _: &LinkSource, _: &str) -> bool {
             true
         }
-        fn arrived(&self, _: i64, _: &str, _: Result<Received>, _: &InlineScope) {}
+        fn peer(&self, _: &str) -> Arc<PeerCounters> {
+            Arc::default()
+        }
+        fn arrived(&self, _: &PeerCounters, _: i64, _: &str, _: Result<Received>, _: &InlineScope) {
+        }
         fn room(&self, _: i64) -> Option<crate::rpc::BoxFuture<()>> {
             None
         }
@@ -489,7 +501,8 @@ pub(crate) async fn fuzz(data: &[u8]) {
     let outbox = Outbox::new(Box::new(tokio::io::sink()), false);
     let origins = Vec::new();
     let gpus = Vec::new();
-    let mut incoming = IncomingLink { reader, blocks: None, gpus, source, origins, receiver };
+    let peer = receiver.peer("fuzz");
+    let mut incoming = IncomingLink { reader, blocks: None, gpus, source, peer, origins, receiver };
     let calls = Arc::new(IncomingCalls {
         outbox,
         source: incoming.source.clone(),

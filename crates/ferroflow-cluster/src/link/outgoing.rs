@@ -103,6 +103,10 @@ impl Link {
         if uses_ucx {
             lacks_ucx.store(false, Ordering::Relaxed);
         }
+        let answers = Arc::<Answers>::default();
+        if let Some(socket) = &main.local {
+            answers.come_from(socket);
+        }
         let link = Arc::new(Link {
             id: fastrand::u64(..),
             task: welcome.task,
@@ -117,7 +121,7 @@ impl Link {
             gpus: if greeted.is_local { welcome.gpus } else { Vec::new() },
             loans: Loans::default(),
             calls: Mutex::default(),
-            answers: Arc::default(),
+            answers,
             // An answer can arrive on another connection than its call was sent on.
             next_call: AtomicI64::new(fastrand::i64(..1 << 62)),
             given_up: Notify::new(),
@@ -232,7 +236,7 @@ impl Link {
         call
     }
 
-    /// Sets the Unix socket over which the other task answers.
+    /// Sets the Unix socket over which the other task answers, in place of that of this link.
     pub fn answers_come_from(&self, socket: &Weak<UnixStream>) {
         self.answers.come_from(socket);
     }

@@ -65,7 +65,18 @@ impl Receiver for Told {
     fn lost(&self, from: &Arc<LinkSource>, _: &Error) {
         self.tell(Event::Lost(from.task.clone()));
     }
-    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, _: &InlineScope) {
+    fn peer(&self, _: &str) -> Arc<PeerCounters> {
+        Arc::default()
+    }
+
+    fn arrived(
+        &self,
+        _: &PeerCounters,
+        step_id: i64,
+        key: &str,
+        value: Result<Received>,
+        _: &InlineScope,
+    ) {
         self.tell(Event::Arrived(step_id, key.to_string(), value));
     }
     fn room(&self, _: i64) -> Option<BoxFuture<()>> {

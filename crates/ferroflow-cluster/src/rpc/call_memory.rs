@@ -34,13 +34,19 @@ impl ServerMemory {
 
     /// The memory of the calls of one more connection.
     pub fn connection(&self) -> ConnectionMemory {
-        ConnectionMemory { server: self.clone(), used: Quota::new(self.of_connection) }
+        let used = Quota::new(self.of_connection);
+        ConnectionMemory(Arc::new(Counted { server: self.clone(), used }))
     }
 }
 
 /// The memory of all calls of a connection.
+///
+/// HTTP/2 moves each answer several times, with its [`CallMemory`], so that is kept small.
 #[derive(Clone, Debug)]
-pub struct ConnectionMemory {
+pub struct ConnectionMemory(Arc<Counted>);
+
+#[derive(Debug)]
+struct Counted {
     server: ServerMemory,
     used: Arc<Quota>,
 }
@@ -61,8 +67,8 @@ impl ConnectionMemory {
 
     fn take(&self, bytes: usize, who: impl Display) -> Result<CallMemory> {
         let mut memory = CallMemory {
-            of_connection: self.used.share(),
-            of_server: self.server.used.share(),
+            of_connection: self.0.used.share(),
+            of_server: self.0.server.used.share(),
             connection: self.clone(),
         };
         memory.add(bytes, who)?;
@@ -82,8 +88,9 @@ impl CallMemory {
     /// Counts `bytes` more. An error, which names `who`, if a limit does not allow it.
     pub fn add(&mut self, bytes: usize, who: impl Display) -> Result<()> {
         self.of_connection.add(bytes, &who)?;
+        let Counted { server, used } = &*self.connection.0;
         match self.of_server.add(bytes, who) {
-            Err(e) if self.connection.used.used() > self.connection.server.granted => Err(e),
+            Err(e) if used.used() > server.granted => Err(e),
             _ => Ok(()),
         }
     }
@@ -120,6 +127,6 @@ mod tests {
         }
         let connection = ServerMemory::new(&Limits::DEFAULT).connection();
         let _call = connection.call(&metadata, "client").unwrap();
-        assert!(connection.used.used() > 100_000);
+        assert!(connection.0.used.used() > 100_000);
     }
 }

@@ -1,8 +1,9 @@
-//! Polls for the answer to a call before a network thread parks.
+//! Polls for the answers to calls before a network thread parks.
 //!
 //! Another task of this host mostly answers in less time than it takes to park a thread and wake it
-//! again. So the thread that called polls the socket first, for as long as that pays. It yields
-//! between polls, so that on a busy host the task that has to answer gets the core.
+//! again. So the thread that called polls the sockets of the tasks that it has called first, for as
+//! long as that pays. It yields between polls, so that on a busy host the tasks that have to answer
+//! get the core.
 
 use ferroflow_core::{Polled, Spin};
 use parking_lot::Mutex;
@@ -15,17 +16,34 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_micros(80);
 
+/// The most sockets that a thread polls.
+const MOST_POLLED: usize = 16;
+
 thread_local! {
-    /// The peer that this thread has called last and not polled for yet. The runtime's park hook
-    /// takes no argument, so this is a thread-local.
-    static CALLED: RefCell<Option<Arc<Answers>>> = const { RefCell::new(None) };
+    /// The tasks for which this thread has not polled yet. The runtime's park hook takes no
+    /// argument, so this is a thread-local.
+    static CALLED: RefCell<Vec<Arc<Answers>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The hook of a network thread that is about to park.
 pub(crate) fn before_park() {
-    if let Some(answers) = CALLED.take() {
-        answers.spin();
-    }
+    CALLED.with_borrow_mut(|called| {
+        spin(called);
+        called.clear();
+    });
+}
+
+/// Polls until one of these tasks has sent something. The last one learns whether that paid.
+fn spin(called: &[Arc<Answers>]) {
+    let Some(last) = called.last() else { return };
+    let sockets: Vec<_> = called.iter().filter_map(|task| task.from.lock().upgrade()).collect();
+    let mut fds: Vec<_> = sockets.iter().map(|from| PollFd::new(from, PollFlags::IN)).collect();
+    let is_due = |task: &Arc<Answers>| task.due.load(Ordering::Relaxed) > 0;
+    last.spin.until(|| match !fds.is_empty() && called.iter().any(is_due) {
+        false => Polled::Gone,
+        true if is_any_readable(&mut fds) => Polled::Ready,
+        true => Polled::NotYet,
+    });
 }
 
 /// The answers of another task of this host to the calls of this one.
@@ -53,8 +71,13 @@ impl Answers {
     /// Notes that this thread has called: it may poll for the answer before it parks.
     pub fn called(self: &Arc<Self>) {
         self.due.fetch_add(1, Ordering::Relaxed);
-        if self.spin.is_due() {
-            CALLED.set(Some(self.clone()));
+        let is_known = self.from.lock().strong_count() > 0;
+        if is_known && self.spin.is_due() {
+            CALLED.with_borrow_mut(|called| {
+                if called.len() < MOST_POLLED {
+                    called.push(self.clone());
+                }
+            });
         }
     }
 
@@ -62,22 +85,12 @@ impl Answers {
     pub fn settled(&self) {
         self.due.fetch_sub(1, Ordering::Relaxed);
     }
-
-    fn spin(&self) {
-        let Some(from) = self.from.lock().upgrade() else { return };
-        self.spin.until(|| match self.due.load(Ordering::Relaxed) {
-            0 => Polled::Gone,
-            _ if is_readable(&from) => Polled::Ready,
-            _ => Polled::NotYet,
-        });
-    }
 }
 
-fn is_readable(stream: &UnixStream) -> bool {
+fn is_any_readable(sockets: &mut [PollFd<'_>]) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut fds = [PollFd::new(stream, PollFlags::IN)];
     // An error counts as readable: the reader of the socket will report it.
-    poll(&mut fds, Some(&at_once)) != Ok(0)
+    poll(sockets, Some(&at_once)) != Ok(0)
 }
 
 #[cfg(test)]
@@ -93,7 +106,7 @@ mod tests {
     }
 
     fn will_spin() -> bool {
-        CALLED.with_borrow(Option::is_some)
+        CALLED.with_borrow(|called| !called.is_empty())
     }
 
     #[test]
@@ -131,6 +144,19 @@ mod tests {
         answers.called();
         drop(near);
         before_park();
+        answers.called();
         assert!(!will_spin());
+    }
+
+    #[test]
+    fn the_first_answer_of_several_tasks_ends_the_spin() {
+        let [(slow, _slow, _), (quick, _quick, mut far), (unknown, gone, _)] =
+            [answers(), answers(), answers()];
+        drop(gone);
+        far.write_all(b"x").unwrap();
+        [slow, quick, unknown].iter().for_each(Answers::called);
+        let start = std::time::Instant::now();
+        before_park();
+        assert!(start.elapsed() < LIMIT && !will_spin());
     }
 }

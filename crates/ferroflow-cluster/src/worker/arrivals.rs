@@ -7,7 +7,7 @@ use ferroflow_core::{
     CancelToken, Error, HashMap, InlineScope, OnCancel, Received, RecvDone, RendezvousKey, Result,
     err,
 };
-use ferroflow_metrics::TaskMetrics;
+use ferroflow_metrics::{PeerCounters, TaskMetrics};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -38,6 +38,9 @@ impl State {
     fn take_ready(&mut self, key: &RendezvousKey) -> Option<Result<Received>> {
         if let Some(error) = &self.aborted {
             return Some(Err(error.clone()));
+        }
+        if self.slots.is_empty() {
+            return None;
         }
         match self.slots.remove(&*key.0)? {
             Slot::Value(value) => Some(value),
@@ -88,7 +91,13 @@ impl Arrivals {
     }
 
     /// Hands a value to its receiver, or keeps it for one. A second value for a key is dropped.
-    pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
+    pub fn arrived(
+        &self,
+        from: &PeerCounters,
+        key: &str,
+        value: Result<Received>,
+        scope: &InlineScope,
+    ) {
         let mut state = self.state.lock();
         if state.aborted.is_some() {
             return;
@@ -98,7 +107,7 @@ impl Arrivals {
                 let now = Instant::now();
                 state.end_waits(1, now);
                 drop(state);
-                self.metrics.waited_for(task_of(source_of(key)), now - waiter.since);
+                self.metrics.waited_for(from, now - waiter.since);
                 waiter.finish(value, scope);
             }
             Some((key, first)) => drop(state.slots.insert(key, first)),
@@ -116,7 +125,8 @@ impl Arrivals {
     /// Hands the answer of a RecvTensor to the receiver, unless the value was pushed meanwhile.
     pub fn answered(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
         if let Some(waiter) = take_waiter(&self.state, key) {
-            self.metrics.waited_for(task_of(source_of(key)), waiter.since.elapsed());
+            let from = self.metrics.peer(task_of(source_of(key)));
+            self.metrics.waited_for(&from, waiter.since.elapsed());
             waiter.finish(value, scope);
         }
     }
@@ -274,13 +284,18 @@ mod tests {
         Ok(Received::Live(Tensor::scalar(x)))
     }
 
+    fn arrive(a: &Arrivals, key: &str, value: Result<Received>) {
+        let from = a.metrics.peer(task_of(source_of(key)));
+        a.arrived(&from, key, value, &InlineScope::unknown());
+    }
+
     #[tokio::test]
     async fn values_and_receivers_meet_in_any_order() {
         let (a, c) = (Arrivals::new(TaskMetrics::new("worker", 0)), CancelToken::new());
-        a.arrived("early", value(1), &InlineScope::unknown());
+        arrive(&a, "early", value(1));
         assert_eq!(receive(&a, "early", &c)().unwrap(), 1);
         let waiting = receive(&a, "late", &c);
-        a.arrived("late", Ok(Received::Dead), &InlineScope::unknown());
+        arrive(&a, "late", Ok(Received::Dead));
         assert_eq!(waiting().unwrap(), -1);
     }
 
@@ -288,7 +303,7 @@ mod tests {
     async fn a_task_that_sends_values_without_end_fails_the_step() {
         let a = Arrivals::new(TaskMetrics::new("worker", 0));
         for i in 0..=MOST_KEPT {
-            a.arrived(&i.to_string(), Ok(Received::Dead), &InlineScope::unknown());
+            arrive(&a, &i.to_string(), Ok(Received::Dead));
         }
         assert!(a.state.lock().slots.is_empty());
         let waiting = receive(&a, "any", &CancelToken::new());
@@ -338,8 +353,8 @@ mod tests {
         while began.elapsed() < Duration::from_millis(2) {
             std::thread::yield_now();
         }
-        a.arrived(&key("x"), value(1), &InlineScope::unknown());
-        a.arrived(&key("y"), value(1), &InlineScope::unknown());
+        arrive(&a, &key("x"), value(1));
+        arrive(&a, &key("y"), value(1));
         let waited = a.waited();
         assert!(waited >= Duration::from_millis(2) && waited == a.waited());
         let peer = &metrics.snapshot()["peers"][0];

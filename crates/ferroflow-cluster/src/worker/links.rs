@@ -8,6 +8,7 @@ use crate::link::{Link, LinkPart, LinkSource, Receiver};
 use crate::part::{PartDone, PartRequest};
 use crate::rpc::{BoxFuture, RpcStatus, code};
 use ferroflow_core::{CancelToken, Error, InlineScope, Received, RendezvousKey, Result, Tensor};
+use ferroflow_metrics::PeerCounters;
 use std::sync::Arc;
 
 impl Receiver for Worker {
@@ -44,8 +45,19 @@ impl Receiver for Worker {
         task == from.task || self.sessions.may_send_as(&from.identity, task)
     }
 
-    fn arrived(&self, step_id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {
-        self.steps.arrived(step_id, key, value, scope);
+    fn peer(&self, task: &str) -> Arc<PeerCounters> {
+        self.steps.metrics().peer(task)
+    }
+
+    fn arrived(
+        &self,
+        from: &PeerCounters,
+        step_id: i64,
+        key: &str,
+        value: Result<Received>,
+        scope: &InlineScope,
+    ) {
+        self.steps.arrived(from, step_id, key, value, scope);
     }
 
     fn room(&self, step_id: i64) -> Option<BoxFuture<()>> {

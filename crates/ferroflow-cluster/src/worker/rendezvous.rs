@@ -6,12 +6,12 @@ use super::arrivals::Arrivals;
 use super::step::WorkerSteps;
 use super::transport::Remote;
 use super::view::View;
-use crate::key::{destination_of, incarnation_of, source_of};
+use crate::key::{incarnation_of, source_of};
 use ferroflow_core::{
     CancelToken, Error, InlineScope, Received, RecvDone, Rendezvous, RendezvousKey, Result, Tensor,
     bail, ensure, err,
 };
-use ferroflow_metrics::TaskMetrics;
+use ferroflow_metrics::{PeerCounters, TaskMetrics};
 use ferroflow_runtime::LocalRendezvous;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,8 +135,14 @@ impl StepRendezvous {
     }
 
     /// Takes a value that another task has pushed.
-    pub fn arrived(&self, key: &str, value: Result<Received>, scope: &InlineScope) {
-        self.arrivals.arrived(key, value, scope);
+    pub fn arrived(
+        &self,
+        from: &PeerCounters,
+        key: &str,
+        value: Result<Received>,
+        scope: &InlineScope,
+    ) {
+        self.arrivals.arrived(from, key, value, scope);
     }
 
     /// Sends a RecvTensor for the values that were not pushed within `age`. Returns whether
@@ -254,11 +260,9 @@ fn send_once(to: &Mutex<Option<oneshot::Sender<()>>>) {
 impl Rendezvous for StepRendezvous {
     fn send(&self, key: &RendezvousKey, value: Received, scope: &InlineScope) -> Result<()> {
         let Some(view) = self.view.get() else { return self.local.send(key, value, scope) };
-        // A key begins with the name of the source.
-        if !view.is_local(&key.0) {
+        let Some(destination) = view.destination_of(&key.0) else {
             bail!(InvalidArgument, "Invalid rendezvous key (src): {} @ {}", key.0, view.name);
-        }
-        let destination = destination_of(&key.0);
+        };
         if view.is_local(destination) {
             return self.local.send(key, value, scope);
         }
@@ -291,6 +295,7 @@ impl Rendezvous for StepRendezvous {
 
     fn recv(&self, key: &RendezvousKey, cancel: &CancelToken, done: RecvDone) {
         match self.view.get() {
+            // A key begins with the name of the source.
             Some(view) if !view.is_local(&key.0) => {
                 self.recv_remote(view, key, cancel, done);
             }

@@ -105,7 +105,7 @@ impl PartRun<'_> {
             drop(guard);
             let end = if result.is_ok() { StepEnd::Ok } else { StepEnd::Failed };
             let (wait, send) = step.rendezvous.times();
-            step.rendezvous.metrics().part_ended(step.id, end, started.elapsed(), send, wait);
+            step.rendezvous.metrics().part_ended(step.id, end, started, send, wait);
             drop(step);
             told(result.map(|_| ()), scope);
         };

@@ -5,15 +5,13 @@ use super::owners::Owners;
 use super::partial::PartialExecution;
 use super::rendezvous::StepRendezvous;
 use super::session::WorkerSession;
-use super::view::task_of;
 use crate::dedup::RecentIds;
-use crate::key::source_of;
 use crate::rpc::BoxFuture;
 use ferroflow_core::{
     CancelToken, Error, HashMap, InlineScope, QuotaShare, Received, Resources, Result, ensure, err,
     memory_limit,
 };
-use ferroflow_metrics::TaskMetrics;
+use ferroflow_metrics::{PeerCounters, TaskMetrics};
 use parking_lot::Mutex;
 use slab::Slab;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -199,6 +197,11 @@ impl WorkerSteps {
         })
     }
 
+    /// The metrics of the task.
+    pub fn metrics(&self) -> &TaskMetrics {
+        &self.metrics
+    }
+
     fn entry<'t>(&self, table: &'t mut Table, id: i64) -> &'t mut Entry {
         table.steps.entry(id).or_insert_with(|| Entry {
             step: WorkerStep::new(id, self),
@@ -244,16 +247,23 @@ impl WorkerSteps {
 
     /// Takes a value that another task pushed. Keeps it for a while if its step has not started.
     /// Drops it if its step is over.
-    pub fn arrived(&self, id: i64, key: &str, value: Result<Received>, scope: &InlineScope) {
+    pub fn arrived(
+        &self,
+        from: &PeerCounters,
+        id: i64,
+        key: &str,
+        value: Result<Received>,
+        scope: &InlineScope,
+    ) {
         if let Ok(Received::Live(tensor)) = &value {
-            self.metrics.received_value(task_of(source_of(key)), tensor.byte_len());
+            self.metrics.received_value(from, tensor.byte_len());
         }
         let mut table = self.table.lock();
         let started = table.steps.get(&id).filter(|entry| entry.step.has_started());
         if let Some(entry) = started {
             let step = entry.step.clone();
             drop(table);
-            return step.rendezvous.arrived(key, value, scope);
+            return step.rendezvous.arrived(from, key, value, scope);
         }
         // A dead value needs memory too.
         let bytes = key.len()
@@ -279,7 +289,7 @@ impl WorkerSteps {
         entry.early_since.get_or_insert_with(Instant::now);
         let step = entry.step.clone();
         // Under the lock, so that the step does not start in between.
-        step.rendezvous.arrived(key, value, scope);
+        step.rendezvous.arrived(from, key, value, scope);
         drop(table);
         self.watch();
     }
@@ -558,6 +568,10 @@ mod tests {
         assert!(steps.find_or_park(2).is_err(), "the step is over");
     }
 
+    fn arrive(steps: &WorkerSteps, id: i64, value: Result<Received>) {
+        steps.arrived(&PeerCounters::default(), id, "k", value, &InlineScope::unknown());
+    }
+
     fn dropped(steps: &WorkerSteps) -> u64 {
         steps.dropped.load(Ordering::Relaxed)
     }
@@ -569,7 +583,7 @@ mod tests {
     #[tokio::test]
     async fn values_wait_for_their_step_only_so_long() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
-        steps.arrived(1, "k", value(10), &InlineScope::unknown());
+        arrive(&steps, 1, value(10));
         assert_eq!(counts(&steps), (1, 0));
         let (_step, parked) = steps.find_or_park(1).unwrap();
         drop(parked);
@@ -579,7 +593,7 @@ mod tests {
         steps.table.lock().steps.get_mut(&1).unwrap().early_since = Some(long_ago);
         steps.look();
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
-        steps.arrived(1, "late", value(10), &InlineScope::unknown());
+        arrive(&steps, 1, value(10));
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 2));
     }
 
@@ -587,7 +601,7 @@ mod tests {
     async fn values_for_a_step_that_is_over_are_dropped() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         steps.clean_up(1, |_| true);
-        steps.arrived(1, "k", value(10), &InlineScope::unknown());
+        arrive(&steps, 1, value(10));
         assert_eq!((counts(&steps), dropped(&steps)), ((0, 0), 1));
     }
 
@@ -595,12 +609,12 @@ mod tests {
     async fn early_values_are_bounded() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
         assert!(steps.room(1).is_none());
-        steps.arrived(1, "a", value(early_bytes() + 1), &InlineScope::unknown());
+        arrive(&steps, 1, value(early_bytes() + 1));
         let room = steps.room(2).expect("there is enough already");
         let waiting = tokio::spawn(room);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        steps.arrived(2, "b", value(early_bytes()), &InlineScope::unknown());
+        arrive(&steps, 2, value(early_bytes()));
         assert_eq!(dropped(&steps), 1, "that is too much");
         steps.clean_up(1, |_| true);
         waiting.await.unwrap();
@@ -609,7 +623,7 @@ mod tests {
     #[tokio::test]
     async fn steps_with_early_values_are_bounded() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
-        let dead = |id| steps.arrived(id, "k", Ok(Received::Dead), &InlineScope::unknown());
+        let dead = |id| arrive(&steps, id, Ok(Received::Dead));
         let most = MOST_EARLY_STEPS as i64;
         (0..most + 100).for_each(dead);
         assert_eq!((counts(&steps).0, dropped(&steps)), (MOST_EARLY_STEPS, 100));
@@ -624,7 +638,7 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_starts_or_is_over_has_room() {
         let steps = WorkerSteps::new(Handle::current(), TaskMetrics::new("worker", 0));
-        steps.arrived(1, "a", value(early_bytes() + 1), &InlineScope::unknown());
+        arrive(&steps, 1, value(early_bytes() + 1));
         let [starts, ends] = [2, 3].map(|id| tokio::spawn(steps.room(id).unwrap()));
         tokio::task::yield_now().await;
         assert!(!starts.is_finished() && !ends.is_finished());

@@ -1,6 +1,7 @@
 //! How a session sees the cluster: the name of this task in it, and the addresses of the others.
 
 use super::transport::{Remote, Transport};
+use crate::key::{destination_of, source_of};
 use crate::spec::{ClusterSpec, task_name};
 use ferroflow_core::{DeviceInfo, DeviceName, HashMap, HashSet, Result, bail};
 use ferroflow_identity::{ANY_ROLE, PeerIdentity, task_role};
@@ -11,6 +12,8 @@ pub(crate) struct View {
     /// `/job:ps/replica:0/task:0`.
     pub name: String,
     pub devices: Vec<Arc<DeviceInfo>>,
+    /// How the keys of values begin that these devices send.
+    origins: Vec<String>,
     /// By task name.
     addresses: HashMap<String, String>,
     /// The roles of all tasks in certificates.
@@ -28,18 +31,28 @@ impl View {
         transport: Arc<dyn Transport>,
     ) -> View {
         let own = task_name(job, index);
-        let devices = devices.iter().map(|d| renamed(d, &own)).collect();
+        let devices: Vec<_> = devices.iter().map(|d| renamed(d, &own)).collect();
+        let origins = devices.iter().map(|d| format!("{};{:016x};", d.text, d.incarnation));
+        let origins = origins.collect();
         let addresses = cluster
             .tasks()
             .map(|(job, index, address)| (task_name(job, index).to_string(), address.to_string()))
             .collect();
         let roles = cluster.tasks().map(|(job, index, _)| task_role(job, index)).collect();
-        View { name: own.to_string(), devices, addresses, roles, transport }
+        View { name: own.to_string(), devices, origins, addresses, roles, transport }
     }
 
     /// Whether a device, by its full name, is one of this task's.
     pub fn is_local(&self, device: &str) -> bool {
         device.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The receiving device of a key, if a device of this task sends the value.
+    pub fn destination_of<'k>(&self, key: &'k str) -> Option<&'k str> {
+        match self.origins.iter().find_map(|origin| key.strip_prefix(origin.as_str())) {
+            Some(rest) => Some(source_of(rest)),
+            None => self.is_local(key).then(|| destination_of(key)),
+        }
     }
 
     /// Whether the holder of a certificate with these roles may be a task of the cluster.
@@ -89,7 +102,8 @@ pub(crate) fn renamed(device: &Arc<DeviceInfo>, task: &DeviceName) -> Arc<Device
 
 /// The task in the name of a device that is written in full.
 pub(crate) fn task_of(device: &str) -> &str {
-    match memchr::memrchr(b'/', device.as_bytes()) {
+    // The name of a device is too short for `memrchr` to be faster.
+    match device.bytes().rposition(|byte| byte == b'/') {
         Some(end) if device[end + 1..].starts_with("device:") => &device[..end],
         _ => device,
     }
@@ -110,6 +124,12 @@ mod tests {
         assert!(view.is_local("/job:other/replica:0/task:1/device:CPU:0"));
         assert!(!view.is_local("/job:other/replica:0/task:12/device:CPU:0"));
         assert!(!view.is_local("/job:ps/replica:0/task:0/device:CPU:0"));
+        let own = "/job:other/replica:0/task:1/device:CPU:0";
+        let to = |key: &str| view.destination_of(key).map(str::to_string);
+        for incarnation in ["0000000000000007", "8"] {
+            assert_eq!(to(&format!("{own};{incarnation};there;x;0:0")).as_deref(), Some("there"));
+        }
+        assert_eq!(to("/job:ps/replica:0/task:0/device:CPU:0;0000000000000007;there;x;0:0"), None);
         for text in
             ["/job:other/replica:0/task:0/device:CPU:0", "/job:other/replica:0/task:0/cpu:0"]
         {

@@ -183,7 +183,7 @@ fn attributes(pairs: &[(String, String)]) -> Vec<Value> {
 mod tests {
     use super::*;
     use ferroflow_metrics::{MetricsFormat, StepEnd, TaskMetrics};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     fn metrics(text: &str) -> Vec<Value> {
         let whole = payload(text, &[], ExportTimes { started: 1, now: 2 });
@@ -217,7 +217,7 @@ mod tests {
     fn every_metric_of_a_task_is_sent() {
         let task = TaskMetrics::new("worker", 0);
         let ms = Duration::from_millis;
-        task.part_ended(1, StepEnd::Ok, ms(10), ms(1), ms(4));
+        task.part_ended(1, StepEnd::Ok, Instant::now() - ms(10), ms(1), ms(4));
         let text = task.encode(MetricsFormat::OpenMetrics);
         let sent = metrics(&text);
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
