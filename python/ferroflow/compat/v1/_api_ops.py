@@ -11,6 +11,59 @@ NAMES = {
         "contrib.legacy_seq2seq.sequence_loss=sequence_loss "
         "contrib.legacy_seq2seq.sequence_loss_by_example=sequence_loss_by_example"
     ),
+    "ferroflow.python.contrib.nets.inception": (
+        "contrib.slim.nets.inception.inception_v1=inception_v1 "
+        "contrib.slim.nets.inception.inception_v1_arg_scope=inception_v1_arg_scope "
+        "contrib.slim.nets.inception.inception_v1_base=inception_v1_base "
+        "contrib.slim.nets.inception.inception_v2=inception_v2 "
+        "contrib.slim.nets.inception.inception_v2_arg_scope=inception_v2_arg_scope "
+        "contrib.slim.nets.inception.inception_v2_base=inception_v2_base "
+        "contrib.slim.nets.inception.inception_v3=inception_v3 "
+        "contrib.slim.nets.inception.inception_v3_arg_scope=inception_v3_arg_scope "
+        "contrib.slim.nets.inception.inception_v3_base=inception_v3_base "
+        "contrib.slim.nets.inception_v1.inception_v1=inception_v1 "
+        "contrib.slim.nets.inception_v1.inception_v1_arg_scope=inception_v1_arg_scope "
+        "contrib.slim.nets.inception_v1.inception_v1_base=inception_v1_base "
+        "contrib.slim.nets.inception_v2.inception_v2=inception_v2 "
+        "contrib.slim.nets.inception_v2.inception_v2_arg_scope=inception_v2_arg_scope "
+        "contrib.slim.nets.inception_v2.inception_v2_base=inception_v2_base "
+        "contrib.slim.nets.inception_v3.inception_v3=inception_v3 "
+        "contrib.slim.nets.inception_v3.inception_v3_arg_scope=inception_v3_arg_scope "
+        "contrib.slim.nets.inception_v3.inception_v3_base=inception_v3_base"
+    ),
+    "ferroflow.python.contrib.nets.plain": (
+        "contrib.slim.nets.alexnet.alexnet_v2=alexnet_v2 "
+        "contrib.slim.nets.alexnet.alexnet_v2_arg_scope=alexnet_v2_arg_scope "
+        "contrib.slim.nets.overfeat.overfeat=overfeat "
+        "contrib.slim.nets.overfeat.overfeat_arg_scope=overfeat_arg_scope "
+        "contrib.slim.nets.vgg.vgg_16=vgg_16 contrib.slim.nets.vgg.vgg_19=vgg_19 "
+        "contrib.slim.nets.vgg.vgg_a=vgg_a "
+        "contrib.slim.nets.vgg.vgg_arg_scope=vgg_arg_scope "
+        "contrib.slim.nets.vgg.vgg_d=vgg_16 contrib.slim.nets.vgg.vgg_e=vgg_19"
+    ),
+    "ferroflow.python.contrib.nets.residual": (
+        "contrib.slim.nets.resnet_utils.Block=Block "
+        "contrib.slim.nets.resnet_utils.conv2d_same=conv2d_same "
+        "contrib.slim.nets.resnet_utils.resnet_arg_scope=resnet_arg_scope "
+        "contrib.slim.nets.resnet_utils.stack_blocks_dense=stack_blocks_dense "
+        "contrib.slim.nets.resnet_utils.subsample=subsample "
+        "contrib.slim.nets.resnet_v1.bottleneck=bottleneck_v1 "
+        "contrib.slim.nets.resnet_v1.resnet_arg_scope=resnet_arg_scope "
+        "contrib.slim.nets.resnet_v1.resnet_v1=resnet_v1 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_101=resnet_v1_101 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_152=resnet_v1_152 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_200=resnet_v1_200 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_50=resnet_v1_50 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_block=resnet_v1_block "
+        "contrib.slim.nets.resnet_v2.bottleneck=bottleneck_v2 "
+        "contrib.slim.nets.resnet_v2.resnet_arg_scope=resnet_arg_scope "
+        "contrib.slim.nets.resnet_v2.resnet_v2=resnet_v2 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_101=resnet_v2_101 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_152=resnet_v2_152 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_200=resnet_v2_200 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_50=resnet_v2_50 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_block=resnet_v2_block"
+    ),
     "ferroflow.python.contrib.old_arguments": (
         "contrib.losses.absolute_difference=absolute_difference "
         "contrib.losses.add_loss=add_loss "
@@ -463,6 +516,14 @@ NAMES = {
     "ferroflow.python.layers.core": (
         "layers.Dense=Dense layers.Dropout=Dropout layers.Flatten=Flatten "
         "layers.dense=dense layers.dropout=dropout layers.flatten=flatten"
+    ),
+    "ferroflow.python.layers.end_points": (
+        "contrib.layers.utils.append_tensor_alias=append_tensor_alias "
+        "contrib.layers.utils.collect_named_outputs=collect_named_outputs "
+        "contrib.layers.utils.convert_collection_to_dict=convert_collection_to_dict "
+        "contrib.layers.utils.gather_tensors_aliases=gather_tensors_aliases "
+        "contrib.layers.utils.get_tensor_aliases=get_tensor_aliases "
+        "contrib.layers.utils.last_dimension=last_dimension"
     ),
     "ferroflow.python.layers.normalization": (
         "layers.BatchNormalization=BatchNormalization "
