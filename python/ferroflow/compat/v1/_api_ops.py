@@ -1234,6 +1234,17 @@ NAMES = {
         "test.compute_gradient=compute_gradient "
         "test.compute_gradient_error=compute_gradient_error"
     ),
+    "ferroflow.python.profiler.model_analyzer": (
+        "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS=FLOAT_OPS_OPTIONS "
+        "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS=TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
+        "contrib.tfprof.model_analyzer.print_model_analysis=print_model_analysis "
+        "profiler.GraphNodeProto=GraphNodeProto "
+        "profiler.MultiGraphNodeProto=MultiGraphNodeProto profiler.Profiler=Profiler "
+        "profiler.profile=profile"
+    ),
+    "ferroflow.python.profiler.option_builder": (
+        "profiler.ProfileOptionBuilder=ProfileOptionBuilder"
+    ),
     "ferroflow.python.seq2seq.attention": (
         "contrib.seq2seq.AttentionMechanism=AttentionMechanism "
         "contrib.seq2seq.BahdanauAttention=BahdanauAttention "
