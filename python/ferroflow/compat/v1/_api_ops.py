@@ -423,6 +423,13 @@ NAMES = {
         "keras.metrics.squared_hinge=squared_hinge "
         "keras.metrics.top_k_categorical_accuracy=top_k_categorical_accuracy"
     ),
+    "ferroflow.python.keras.more_layers": (
+        "keras.layers.Attention=Attention keras.layers.Cropping1D=Cropping1D "
+        "keras.layers.Cropping2D=Cropping2D keras.layers.Masking=Masking "
+        "keras.layers.SpatialDropout1D=SpatialDropout1D "
+        "keras.layers.SpatialDropout2D=SpatialDropout2D "
+        "keras.layers.UpSampling1D=UpSampling1D keras.layers.ZeroPadding1D=ZeroPadding1D"
+    ),
     "ferroflow.python.keras.optimizers": (
         "keras.optimizers.Adadelta=Adadelta keras.optimizers.Adagrad=Adagrad "
         "keras.optimizers.Adam=Adam keras.optimizers.Optimizer=Optimizer "
@@ -435,7 +442,10 @@ NAMES = {
     ),
     "ferroflow.python.keras.recurrent": (
         "keras.layers.Bidirectional=Bidirectional keras.layers.GRU=GRU "
-        "keras.layers.LSTM=LSTM keras.layers.SimpleRNN=SimpleRNN "
+        "keras.layers.GRUCell=GRUCell keras.layers.LSTM=LSTM keras.layers.LSTMCell=LSTMCell "
+        "keras.layers.RNN=RNN keras.layers.SimpleRNN=SimpleRNN "
+        "keras.layers.SimpleRNNCell=SimpleRNNCell "
+        "keras.layers.StackedRNNCells=StackedRNNCells "
         "keras.layers.TimeDistributed=TimeDistributed"
     ),
     "ferroflow.python.keras.regularizers": (

@@ -152,6 +152,10 @@ class Model(Layer):
                 shaped = array_ops.reshape(target, array_ops.shape(output)) if (
                     function is not loss_lib.sparse_categorical_crossentropy) else target
                 each = function(shaped, output)
+                mask = getattr(output, "_keras_mask", None)
+                if mask is not None:
+                    counted = math_ops.cast(mask, each.dtype)
+                    each = each * counted / math_ops.reduce_mean(counted)
                 rank = each.get_shape().ndims
                 if rank is not None and rank > 1:
                     each = math_ops.reduce_mean(each, axis=list(range(1, rank)))
@@ -164,7 +168,9 @@ class Model(Layer):
                     chosen = loss_lib.accuracy_for(function, output) if metric in ("accuracy", "acc") else loss_lib.get_metric(metric)
                     name = "acc" if metric == "accuracy" else metric if isinstance(metric, str) else chosen.__name__
                     self._metric_names.append(name if len(self.outputs) == 1 else "%s_%s" % (self._output_name(i), name))
-                    values.append(math_ops.reduce_mean(chosen(shaped, output)))
+                    hits = chosen(shaped, output)
+                    values.append(math_ops.reduce_mean(hits) if mask is None else (
+                        math_ops.reduce_sum(hits * counted) / math_ops.reduce_sum(counted)))
             for extra in self.losses:
                 total = extra if total is None else total + extra
             if total is None:
@@ -195,6 +201,24 @@ class Model(Layer):
         outputs = self(made if isinstance(x, (list, tuple)) else made[0])
         self.inputs, self.outputs = made, _listed(outputs)
 
+    def _recurrent(self):
+        """All layers with states, also those within others."""
+        def within(layer):
+            for inner in layer._layers:
+                if hasattr(inner, "state_updates"):
+                    yield inner
+                yield from within(inner)
+        return list(within(self))
+
+    def _state_updates(self):
+        return [update.op for layer in self._recurrent() for update in layer.state_updates]
+
+    def reset_states(self):
+        """Sets the states of stateful layers to zero."""
+        for layer in self._recurrent():
+            if layer.stateful:
+                layer.reset_states()
+
     def _ordered(self, data, what):
         if isinstance(data, dict):
             names = [t._keras_history[0].name for t in self.inputs] if what == "x" else [
@@ -211,7 +235,7 @@ class Model(Layer):
         feeds = {**dict(zip(self.inputs, xs)), **dict(zip(self._targets, ys)), **self._phase(training)}
         if weights is not None:
             feeds[self._sample_weights[0]] = weights
-        found = self._session().run([total, values] + ([train] if training else []), feeds)
+        found = self._session().run([total, values, self._state_updates()] + ([train] if training else []), feeds)
         return [float(found[0])] + [float(v) for v in found[1]]
 
     def _session(self):
@@ -348,7 +372,8 @@ class Model(Layer):
             batches = (b[0] for b in self._batches(xs, [], None, batch_size or 32, np.arange(len(xs[0]))))
         else:
             batches = (self._ordered(b[0] if isinstance(b, tuple) else b, "x") for b in self._from(x, steps))
-        parts = [self._session().run(self.outputs, {**dict(zip(self.inputs, xs)), **self._phase(False)}) for xs in batches]
+        fetches = [self.outputs, self._state_updates()]
+        parts = [self._session().run(fetches, {**dict(zip(self.inputs, xs)), **self._phase(False)})[0] for xs in batches]
         joined = [np.concatenate(p) for p in zip(*parts)]
         return joined if len(joined) > 1 else joined[0]
 
