@@ -150,8 +150,8 @@ class Model(Layer):
                     continue
                 function = loss_lib.get(loss)
                 shaped = array_ops.reshape(target, array_ops.shape(output)) if (
-                    function is not loss_lib.sparse_categorical_crossentropy) else target
-                each = function(shaped, output)
+                    loss_lib.function_of(function) is not loss_lib.sparse_categorical_crossentropy) else target
+                each = function.call(shaped, output) if hasattr(function, "reduction") else function(shaped, output)
                 mask = getattr(output, "_keras_mask", None)
                 if mask is not None:
                     counted = math_ops.cast(mask, each.dtype)
@@ -159,14 +159,15 @@ class Model(Layer):
                 rank = each.get_shape().ndims
                 if rank is not None and rank > 1:
                     each = math_ops.reduce_mean(each, axis=list(range(1, rank)))
-                part = weight * math_ops.reduce_mean(each * scale)
+                reduce = math_ops.reduce_sum if getattr(function, "reduction", None) == "sum" else math_ops.reduce_mean
+                part = weight * reduce(each * scale)
                 total = part if total is None else total + part
                 if len(self.outputs) > 1:
                     self._metric_names.append("%s_loss" % self._output_name(i))
                     values.append(part)
                 for metric in self._metrics_of(i):
                     chosen = loss_lib.accuracy_for(function, output) if metric in ("accuracy", "acc") else loss_lib.get_metric(metric)
-                    name = "acc" if metric == "accuracy" else metric if isinstance(metric, str) else chosen.__name__
+                    name = "acc" if metric in ("accuracy", "acc") else chosen.__name__
                     self._metric_names.append(name if len(self.outputs) == 1 else "%s_%s" % (self._output_name(i), name))
                     hits = chosen(shaped, output)
                     values.append(math_ops.reduce_mean(hits) if mask is None else (
