@@ -481,9 +481,16 @@ NAMES = {
         "keras.constraints.UnitNorm=UnitNorm keras.constraints.get=get_constraint "
         "keras.constraints.max_norm=MaxNorm keras.constraints.min_max_norm=MinMaxNorm "
         "keras.constraints.non_neg=NonNeg keras.constraints.unit_norm=UnitNorm "
-        "keras.regularizers.L1L2=L1L2 keras.regularizers.Regularizer=Regularizer "
-        "keras.regularizers.get=get keras.regularizers.l1=l1 keras.regularizers.l1_l2=l1_l2 "
-        "keras.regularizers.l2=l2"
+        "keras.regularizers.L1=L1 keras.regularizers.L1L2=L1L2 keras.regularizers.L2=L2 "
+        "keras.regularizers.Regularizer=Regularizer keras.regularizers.get=get "
+        "keras.regularizers.l1=L1 keras.regularizers.l1_l2=l1_l2 keras.regularizers.l2=L2"
+    ),
+    "ferroflow.python.keras.saving": (
+        "keras.layers.deserialize=deserialize keras.layers.serialize=serialize "
+        "keras.models.clone_model=clone_model "
+        "keras.models.model_from_config=model_from_config "
+        "keras.models.model_from_json=model_from_json "
+        "keras.utils.serialize_keras_object=serialize"
     ),
     "ferroflow.python.keras.utils": (
         "keras.utils.normalize=normalize keras.utils.to_categorical=to_categorical"

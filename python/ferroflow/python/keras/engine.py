@@ -8,6 +8,7 @@ from ferroflow.python.keras import backend
 from ferroflow.python.keras import callbacks as callback_lib
 from ferroflow.python.keras import losses as loss_lib
 from ferroflow.python.keras import optimizers
+from ferroflow.python.keras import saving
 from ferroflow.python.keras.layer import Layer
 from ferroflow.python.keras.layers import InputLayer
 from ferroflow.python.ops import array_ops
@@ -23,6 +24,19 @@ __path__ = []
 
 def _listed(value):
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _by_depth(nodes, first):
+    """The layers from inputs to outputs: by the longest path to an output, then in the order of `first`."""
+    depths, of_layers, layers = {}, {}, {}
+    for node in reversed(nodes):
+        layer = node[0]
+        layers[id(layer)] = layer
+        depth = of_layers[id(layer)] = depths[id(node)] = max(depths.get(id(node), 0), of_layers.get(id(layer), 0))
+        for tensor in nest.flatten(node[1]):
+            before = id(getattr(tensor, "_keras_history", None))
+            depths[before] = max(depth + 1, depths.get(before, 0))
+    return [layers[key] for key in sorted(layers, key=lambda key: (-of_layers[key], first[key]))]
 
 
 @export("keras.Model", "keras.models.Model")
@@ -42,7 +56,8 @@ class Model(Layer):
         self._given = inputs, outputs
         self.inputs, self.outputs = _listed(inputs), _listed(outputs)
         self._nodes = []
-        seen = set()
+        # The order in which layers are met, from the outputs on.
+        seen, first = set(), {}
 
         def visit(tensor):
             node = getattr(tensor, "_keras_history", None)
@@ -52,15 +67,14 @@ class Model(Layer):
             if id(node) in seen:
                 return
             seen.add(id(node))
+            first.setdefault(id(node[0]), len(first))
             if not any(tensor is i for i in self.inputs):
                 for before in nest.flatten(node[1]):
                     visit(before)
             self._nodes.append(node)
         for tensor in self.outputs:
             visit(tensor)
-        for node in self._nodes:
-            if not any(node[0] is layer for layer in self._layers):
-                self._layers.append(node[0])
+        self._layers.extend(_by_depth(self._nodes, first))
         self.built = True
 
     def _last(self, at):
@@ -69,6 +83,20 @@ class Model(Layer):
         if known is None:
             return super()._last(at)
         return known[0] if len(known) == 1 else known
+
+    def get_config(self):
+        """The layers and how they are connected."""
+        if self.inputs is None or not hasattr(self, "_nodes"):
+            raise NotImplementedError("Model.get_config: the layers of a subclass of Model are not known; override get_config")
+        return saving.functional_config(self)
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return saving.functional_from_config(cls, config, custom_objects)
+
+    def to_json(self, **kwargs):
+        """The architecture as JSON, without weights."""
+        return saving.to_json(self, **kwargs)
 
     @property
     def layers(self):
@@ -453,6 +481,16 @@ class Sequential(Model):
         self._layers = list(self._chain)
 
     _tail = None
+
+    def get_config(self):
+        """The layers, one after the other."""
+        return {"name": self.name, "layers": [saving.serialize(layer) for layer in self._chain]}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        entries = config["layers"] if isinstance(config, dict) else config
+        return cls([saving.deserialize(entry, custom_objects) for entry in entries],
+                   name=config.get("name") if isinstance(config, dict) else None)
 
     @property
     def layers(self):

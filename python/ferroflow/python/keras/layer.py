@@ -9,6 +9,7 @@ from ferroflow.python.keras import activations
 from ferroflow.python.keras import backend
 from ferroflow.python.keras import initializers
 from ferroflow.python.keras import regularizers
+from ferroflow.python.keras import saving
 from ferroflow.python.layers import base
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import math_ops
@@ -43,6 +44,11 @@ def _masks(inputs):
 class Layer(base.Layer):
     """A layer of Keras. Its variables are resources; its updates and losses belong to it alone."""
 
+    def __new__(cls, *args, **kwargs):
+        made = object.__new__(cls)
+        made._init_call = args, kwargs
+        return made
+
     def __init__(self, trainable=True, name=None, dtype=None, dynamic=False, **kwargs):
         del dynamic
         kwargs = self._begin(kwargs)
@@ -73,7 +79,14 @@ class Layer(base.Layer):
 
     @property
     def name(self):
-        return self._scope.name.rsplit("/", 1)[-1] if self._scope is not None else self._base_name
+        return self._base_name
+
+    def _open_scope(self, scope=None):
+        # Two layers may have one name. The variables of the second have the name with a number.
+        if self._scope is None and self._given_scope is None and isinstance(scope, str) and not self._reuse:
+            with variable_scope.variable_scope(None, default_name=scope) as self._scope:
+                return
+        super()._open_scope(scope)
 
     def __setattr__(self, name, value):
         if isinstance(value, Layer) and name != "_layers" and hasattr(self, "_layers"):
@@ -205,4 +218,9 @@ class Layer(base.Layer):
         backend.batch_set_value(zip(own, weights))
 
     def get_config(self):
-        return {"name": self.name, "trainable": self.trainable}
+        """The arguments with which the layer can be made again."""
+        return saving.layer_config(self)
+
+    @classmethod
+    def from_config(cls, config):
+        return saving.layer_from_config(cls, config)

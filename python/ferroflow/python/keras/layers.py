@@ -32,6 +32,7 @@ def _like(cls, **defaults):
 
     Made.__name__ = Made.__qualname__ = cls.__name__
     Made.__doc__ = cls.__doc__
+    Made._signature = cls.__init__
     Made.supports_masking = cls in (core.Dense, core.Dropout, normalization.BatchNormalization)
     return Made
 
@@ -88,9 +89,9 @@ class InputLayer(Layer):
         self._inbound.append(node)
         input_tensor._keras_history = node
 
-    @property
-    def name(self):
-        return self._base_name
+    def get_config(self):
+        dims = self._inbound[0][4].get_shape().as_list()
+        return {"batch_input_shape": dims, "dtype": self._dtype.name, "sparse": False, "ragged": False, "name": self.name}
 
 
 def backend_name(base):

@@ -1,6 +1,7 @@
 """Recurrent layers of `tf.keras.layers`: cells make a step, layers run them over time."""
 
 import copy
+import inspect
 
 import numpy as np
 
@@ -30,7 +31,6 @@ class _Cell(Layer):
     """A step. Subclasses say how many gates and states there are."""
 
     _GATES = _STATES = 1
-    _HAS_RECURRENT_ACTIVATION = False
 
     def __init__(self, units, activation="tanh", use_bias=True, kernel_initializer="glorot_uniform",
                  recurrent_initializer="orthogonal", bias_initializer="zeros", kernel_regularizer=None,
@@ -112,6 +112,8 @@ class _Cell(Layer):
 
 @export("keras.layers.SimpleRNNCell")
 class SimpleRNNCell(_Cell):
+    _without = ("recurrent_activation", "unit_forget_bias", "reset_after", "implementation")
+
     def _step(self, x, states, masks):
         h = self.activation(self._of_inputs(x, masks, self.bias)[0] + self._of_state(states[0], masks)[0])
         return h, h
@@ -119,6 +121,7 @@ class SimpleRNNCell(_Cell):
 
 @export("keras.layers.LSTMCell")
 class LSTMCell(_Cell):
+    _without = ("reset_after",)
     _GATES, _STATES = 4, 2
 
     def _first_bias(self):
@@ -141,6 +144,7 @@ class LSTMCell(_Cell):
 
 @export("keras.layers.GRUCell")
 class GRUCell(_Cell):
+    _without = ("unit_forget_bias",)
     _GATES = 3
 
     def _step(self, x, states, masks):
@@ -351,6 +355,9 @@ class _Recurrent(RNN):
             "input_shape", "batch_input_shape", "batch_size", "input_dim", "input_length", "activity_regularizer",
             "zero_output_for_mask")
 
+    # Parameters of the layer, beside those of its cell.
+    _more_parameters = [p for p in inspect.signature(RNN.__init__).parameters.values() if p.name not in ("cell", "kwargs")]
+
     def __init__(self, units, *args, **kwargs):
         own = {k: kwargs.pop(k) for k in self._OWN if k in kwargs}
         length = own.pop("input_length", None)
@@ -370,17 +377,17 @@ class _Recurrent(RNN):
 
 @export("keras.layers.SimpleRNN")
 class SimpleRNN(_Recurrent):
-    _CELL = SimpleRNNCell
+    _CELL, _signature, _without = SimpleRNNCell, SimpleRNNCell.__init__, SimpleRNNCell._without
 
 
 @export("keras.layers.LSTM")
 class LSTM(_Recurrent):
-    _CELL = LSTMCell
+    _CELL, _signature, _without = LSTMCell, LSTMCell.__init__, LSTMCell._without
 
 
 @export("keras.layers.GRU")
 class GRU(_Recurrent):
-    _CELL = GRUCell
+    _CELL, _signature, _without = GRUCell, GRUCell.__init__, GRUCell._without
 
 
 def _clone(layer, prefix=""):
