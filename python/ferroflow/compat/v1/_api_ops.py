@@ -315,6 +315,14 @@ NAMES = {
         "keras.callbacks.TensorBoard=TensorBoard "
         "keras.callbacks.TerminateOnNaN=TerminateOnNaN"
     ),
+    "ferroflow.python.keras.datasets": (
+        "keras.datasets.boston_housing.load_data=boston_housing "
+        "keras.datasets.cifar10.load_data=cifar10 "
+        "keras.datasets.cifar100.load_data=cifar100 "
+        "keras.datasets.fashion_mnist.load_data=fashion_mnist "
+        "keras.datasets.imdb.get_word_index=imdb_word_index "
+        "keras.datasets.imdb.load_data=imdb keras.datasets.mnist.load_data=mnist"
+    ),
     "ferroflow.python.keras.engine": (
         "keras.Model=Model keras.Sequential=Sequential keras.models.Model=Model "
         "keras.models.Sequential=Sequential"
