@@ -4,6 +4,21 @@
 """
 
 NAMES = {
+    "ferroflow.python.contrib.image": (
+        "contrib.image.angles_to_projective_transforms=angles_to_projective_transforms "
+        "contrib.image.compose_transforms=compose_transforms "
+        "contrib.image.flat_transforms_to_matrices=flat_transforms_to_matrices "
+        "contrib.image.matrices_to_flat_transforms=matrices_to_flat_transforms "
+        "contrib.image.rotate=rotate contrib.image.transform=transform "
+        "contrib.image.translate=translate "
+        "contrib.image.translations_to_projective_transforms=translations_to_projective_transforms"
+    ),
+    "ferroflow.python.contrib.learn_runner": (
+        "contrib.learn.Experiment=Experiment contrib.learn.learn_runner.run=run "
+        "contrib.learn.learn_runner.tune=tune "
+        "contrib.learn.python.learn.learn_runner.run=run "
+        "contrib.learn.python.learn.learn_runner.tune=tune"
+    ),
     "ferroflow.python.contrib.legacy_seq2seq": (
         "contrib.legacy_seq2seq.basic_rnn_seq2seq=basic_rnn_seq2seq "
         "contrib.legacy_seq2seq.embedding_rnn_decoder=embedding_rnn_decoder "
