@@ -81,6 +81,8 @@ def _contrib(name):
         if not name.startswith(root):
             continue
         library, _, rest = name[len(root):].partition(".")
+        if library == "slim" and rest.startswith("python.slim.nets"):
+            return f"{_V1}.contrib.slim.nets{rest[len('python.slim.nets'):]}"
         if library == "learn" or "nets" in rest.split("."):
             return None
         if rest.split(".")[0] == "python" or rest == f"{library}_ops":

@@ -147,10 +147,14 @@ def running_target(job, task):
     if not target:
         return None
     try:
-        here = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
-    except ValueError:
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        here = config.get("task", {})
+        address = config["cluster"][here["type"]][int(here.get("index", 0))]
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    return target if (here.get("type"), int(here.get("index", 0))) == (job, int(task)) else None
+    # A program alone has a server too, which is no task of the cluster in a TF_CONFIG of its own.
+    is_task = target == f"grpc://{address}" and (here["type"], int(here.get("index", 0))) == (job, int(task))
+    return target if is_task else None
 
 
 class Running:

@@ -109,6 +109,28 @@ class RunTest(unittest.TestCase):
         self.assertEqual(found.stdout, "6.0 True\n")
         self.assertEqual(found.stderr.count("CrossReplicaSum, for example node 'CrossReplicaSum'"), 1, found.stderr)
 
+    def test_a_program_alone_may_be_a_task_of_a_cluster_of_its_own(self):
+        found = self.run_program(
+            """
+            import json, os, socket
+            import tensorflow as tf
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                address = "localhost:%d" % s.getsockname()[1]
+            os.environ["TF_CONFIG"] = json.dumps(
+                {"cluster": {"chief": [address]}, "task": {"type": "chief", "index": 0}})
+            server = tf.train.Server({"chief": [address]}, job_name="chief", task_index=0)
+            assert server.target == "grpc://" + address, server.target
+            with tf.Session(server.target) as sess:
+                print([d.name for d in sess.list_devices()][:1], flush=True)
+            os._exit(0)
+            """,
+            "--client",
+            "ferroflow",
+        )
+        self.assertEqual(found.returncode, 0, found.stderr)
+        self.assertIn("/job:chief/replica:0/task:0/device:CPU:0", found.stdout)
+
     PS_PROGRAM = """
         import time
         import tensorflow as tf

@@ -64,6 +64,16 @@ class Ops(unittest.TestCase):
             tf.zeros([2, 4]), tf.layers.dense(a, 4, kernel_initializer=tf.ones_initializer())), x)
         self.close(got, 9.0)
 
+    def test_examples_of_json(self):
+        with tf.Session() as sess:
+            text = '{"features": {"feature": {"a": {"int64List": {"value": [7]}}}}}'
+            found = sess.run(tf.io.decode_json_example(text))
+        self.assertEqual(list(tf.train.Example.FromString(found).features.feature["a"].int64_list.value), [7])
+
+    def test_names_of_distributions(self):
+        with tf.Graph().as_default(), tf.name_scope("s"):
+            self.assertEqual([tf.distributions.Normal(0.0, 1.0).name for _ in range(2)], ["s/Normal/", "s/Normal_1/"])
+
     def test_an_lstm_keeps_the_state_of_a_sequence_that_ended(self):
         def build(x):
             out, state = tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicLSTMCell(3), x,

@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+import threading
+import time
 import unittest
 from unittest import mock
 
@@ -220,6 +222,24 @@ class Sessions(Case):
         files = os.listdir(self.path("sv"))
         self.assertIn("checkpoint", files)
         self.assertIn("graph.pbtxt", files)
+
+    def test_synchronous_training_ends_without_the_grace_period(self):
+        step = tf.train.get_or_create_global_step()
+        w = tf.get_variable("w", [2], initializer=tf.ones_initializer())
+        opt = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.25), 1)
+        train = opt.minimize(tf.reduce_sum(tf.square(w)), global_step=step)
+        hooks = [opt.make_session_run_hook(True), tf.train.StopAtStepHook(num_steps=3)]
+        failures = []
+        before, threading.excepthook = threading.excepthook, failures.append
+        self.addCleanup(setattr, threading, "excepthook", before)
+        with tf.train.MonitoredTrainingSession(hooks=hooks) as sess:
+            while not sess.should_stop():
+                sess.run(train)
+            began = time.monotonic()
+        self.assertLess(time.monotonic() - began, 30)
+        for thread in [t for t in threading.enumerate() if t.name.startswith("QueueRunnerThread")]:
+            thread.join(10)
+        self.assertEqual(failures, [])
 
     def test_synchronous_training_takes_all_gradients(self):
         step = tf.Variable(0, name="global_step", trainable=False)

@@ -4,12 +4,80 @@
 """
 
 NAMES = {
+    "ferroflow.python.contrib.image": (
+        "contrib.image.angles_to_projective_transforms=angles_to_projective_transforms "
+        "contrib.image.compose_transforms=compose_transforms "
+        "contrib.image.flat_transforms_to_matrices=flat_transforms_to_matrices "
+        "contrib.image.matrices_to_flat_transforms=matrices_to_flat_transforms "
+        "contrib.image.rotate=rotate contrib.image.transform=transform "
+        "contrib.image.translate=translate "
+        "contrib.image.translations_to_projective_transforms=translations_to_projective_transforms"
+    ),
+    "ferroflow.python.contrib.learn_runner": (
+        "contrib.learn.Experiment=Experiment contrib.learn.learn_runner.run=run "
+        "contrib.learn.learn_runner.tune=tune "
+        "contrib.learn.python.learn.learn_runner.run=run "
+        "contrib.learn.python.learn.learn_runner.tune=tune"
+    ),
     "ferroflow.python.contrib.legacy_seq2seq": (
         "contrib.legacy_seq2seq.basic_rnn_seq2seq=basic_rnn_seq2seq "
         "contrib.legacy_seq2seq.embedding_rnn_decoder=embedding_rnn_decoder "
         "contrib.legacy_seq2seq.rnn_decoder=rnn_decoder "
         "contrib.legacy_seq2seq.sequence_loss=sequence_loss "
         "contrib.legacy_seq2seq.sequence_loss_by_example=sequence_loss_by_example"
+    ),
+    "ferroflow.python.contrib.nets.inception": (
+        "contrib.slim.nets.inception.inception_v1=inception_v1 "
+        "contrib.slim.nets.inception.inception_v1_arg_scope=inception_v1_arg_scope "
+        "contrib.slim.nets.inception.inception_v1_base=inception_v1_base "
+        "contrib.slim.nets.inception.inception_v2=inception_v2 "
+        "contrib.slim.nets.inception.inception_v2_arg_scope=inception_v2_arg_scope "
+        "contrib.slim.nets.inception.inception_v2_base=inception_v2_base "
+        "contrib.slim.nets.inception.inception_v3=inception_v3 "
+        "contrib.slim.nets.inception.inception_v3_arg_scope=inception_v3_arg_scope "
+        "contrib.slim.nets.inception.inception_v3_base=inception_v3_base "
+        "contrib.slim.nets.inception_v1.inception_v1=inception_v1 "
+        "contrib.slim.nets.inception_v1.inception_v1_arg_scope=inception_v1_arg_scope "
+        "contrib.slim.nets.inception_v1.inception_v1_base=inception_v1_base "
+        "contrib.slim.nets.inception_v2.inception_v2=inception_v2 "
+        "contrib.slim.nets.inception_v2.inception_v2_arg_scope=inception_v2_arg_scope "
+        "contrib.slim.nets.inception_v2.inception_v2_base=inception_v2_base "
+        "contrib.slim.nets.inception_v3.inception_v3=inception_v3 "
+        "contrib.slim.nets.inception_v3.inception_v3_arg_scope=inception_v3_arg_scope "
+        "contrib.slim.nets.inception_v3.inception_v3_base=inception_v3_base"
+    ),
+    "ferroflow.python.contrib.nets.plain": (
+        "contrib.slim.nets.alexnet.alexnet_v2=alexnet_v2 "
+        "contrib.slim.nets.alexnet.alexnet_v2_arg_scope=alexnet_v2_arg_scope "
+        "contrib.slim.nets.overfeat.overfeat=overfeat "
+        "contrib.slim.nets.overfeat.overfeat_arg_scope=overfeat_arg_scope "
+        "contrib.slim.nets.vgg.vgg_16=vgg_16 contrib.slim.nets.vgg.vgg_19=vgg_19 "
+        "contrib.slim.nets.vgg.vgg_a=vgg_a "
+        "contrib.slim.nets.vgg.vgg_arg_scope=vgg_arg_scope "
+        "contrib.slim.nets.vgg.vgg_d=vgg_16 contrib.slim.nets.vgg.vgg_e=vgg_19"
+    ),
+    "ferroflow.python.contrib.nets.residual": (
+        "contrib.slim.nets.resnet_utils.Block=Block "
+        "contrib.slim.nets.resnet_utils.conv2d_same=conv2d_same "
+        "contrib.slim.nets.resnet_utils.resnet_arg_scope=resnet_arg_scope "
+        "contrib.slim.nets.resnet_utils.stack_blocks_dense=stack_blocks_dense "
+        "contrib.slim.nets.resnet_utils.subsample=subsample "
+        "contrib.slim.nets.resnet_v1.bottleneck=bottleneck_v1 "
+        "contrib.slim.nets.resnet_v1.resnet_arg_scope=resnet_arg_scope "
+        "contrib.slim.nets.resnet_v1.resnet_v1=resnet_v1 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_101=resnet_v1_101 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_152=resnet_v1_152 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_200=resnet_v1_200 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_50=resnet_v1_50 "
+        "contrib.slim.nets.resnet_v1.resnet_v1_block=resnet_v1_block "
+        "contrib.slim.nets.resnet_v2.bottleneck=bottleneck_v2 "
+        "contrib.slim.nets.resnet_v2.resnet_arg_scope=resnet_arg_scope "
+        "contrib.slim.nets.resnet_v2.resnet_v2=resnet_v2 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_101=resnet_v2_101 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_152=resnet_v2_152 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_200=resnet_v2_200 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_50=resnet_v2_50 "
+        "contrib.slim.nets.resnet_v2.resnet_v2_block=resnet_v2_block"
     ),
     "ferroflow.python.contrib.old_arguments": (
         "contrib.losses.absolute_difference=absolute_difference "
@@ -262,6 +330,14 @@ NAMES = {
         "keras.callbacks.TensorBoard=TensorBoard "
         "keras.callbacks.TerminateOnNaN=TerminateOnNaN"
     ),
+    "ferroflow.python.keras.datasets": (
+        "keras.datasets.boston_housing.load_data=boston_housing "
+        "keras.datasets.cifar10.load_data=cifar10 "
+        "keras.datasets.cifar100.load_data=cifar100 "
+        "keras.datasets.fashion_mnist.load_data=fashion_mnist "
+        "keras.datasets.imdb.get_word_index=imdb_word_index "
+        "keras.datasets.imdb.load_data=imdb keras.datasets.mnist.load_data=mnist"
+    ),
     "ferroflow.python.keras.engine": (
         "keras.Model=Model keras.Sequential=Sequential keras.models.Model=Model "
         "keras.models.Sequential=Sequential"
@@ -331,18 +407,39 @@ NAMES = {
         "keras.layers.dot=dot keras.layers.maximum=maximum keras.layers.minimum=minimum "
         "keras.layers.multiply=multiply keras.layers.subtract=subtract"
     ),
+    "ferroflow.python.keras.loss_objects": (
+        "keras.losses.BinaryCrossentropy=BinaryCrossentropy "
+        "keras.losses.CategoricalCrossentropy=CategoricalCrossentropy "
+        "keras.losses.CategoricalHinge=CategoricalHinge "
+        "keras.losses.CosineSimilarity=CosineSimilarity keras.losses.Hinge=Hinge "
+        "keras.losses.Huber=Huber keras.losses.KLDivergence=KLDivergence "
+        "keras.losses.LogCosh=LogCosh keras.losses.Loss=Loss "
+        "keras.losses.MeanAbsoluteError=MeanAbsoluteError "
+        "keras.losses.MeanAbsolutePercentageError=MeanAbsolutePercentageError "
+        "keras.losses.MeanSquaredError=MeanSquaredError "
+        "keras.losses.MeanSquaredLogarithmicError=MeanSquaredLogarithmicError "
+        "keras.losses.Poisson=Poisson "
+        "keras.losses.SparseCategoricalCrossentropy=SparseCategoricalCrossentropy "
+        "keras.losses.SquaredHinge=SquaredHinge keras.losses.serialize=serialize"
+    ),
     "ferroflow.python.keras.losses": (
         "keras.backend.binary_crossentropy=binary_crossentropy "
         "keras.backend.categorical_crossentropy=categorical_crossentropy "
         "keras.backend.sparse_categorical_crossentropy=sparse_categorical_crossentropy "
-        "keras.losses.MAE=mean_absolute_error keras.losses.MSE=mean_squared_error "
+        "keras.losses.KLD=kullback_leibler_divergence keras.losses.MAE=mean_absolute_error "
+        "keras.losses.MSE=mean_squared_error "
         "keras.losses.binary_crossentropy=binary_crossentropy "
         "keras.losses.categorical_crossentropy=categorical_crossentropy "
-        "keras.losses.cosine_proximity=cosine_proximity keras.losses.deserialize=get "
+        "keras.losses.categorical_hinge=categorical_hinge "
+        "keras.losses.cosine=cosine_similarity "
+        "keras.losses.cosine_proximity=cosine_similarity "
+        "keras.losses.cosine_similarity=cosine_similarity keras.losses.deserialize=get "
         "keras.losses.get=get keras.losses.hinge=hinge "
+        "keras.losses.kl_divergence=kullback_leibler_divergence "
         "keras.losses.kld=kullback_leibler_divergence "
         "keras.losses.kullback_leibler_divergence=kullback_leibler_divergence "
-        "keras.losses.logcosh=logcosh keras.losses.mae=mean_absolute_error "
+        "keras.losses.log_cosh=logcosh keras.losses.logcosh=logcosh "
+        "keras.losses.mae=mean_absolute_error "
         "keras.losses.mape=mean_absolute_percentage_error "
         "keras.losses.mean_absolute_error=mean_absolute_error "
         "keras.losses.mean_absolute_percentage_error=mean_absolute_percentage_error "
@@ -352,14 +449,20 @@ NAMES = {
         "keras.losses.msle=mean_squared_logarithmic_error keras.losses.poisson=poisson "
         "keras.losses.sparse_categorical_crossentropy=sparse_categorical_crossentropy "
         "keras.losses.squared_hinge=squared_hinge "
+        "keras.metrics.KLD=kullback_leibler_divergence "
         "keras.metrics.binary_accuracy=binary_accuracy "
         "keras.metrics.binary_crossentropy=binary_crossentropy "
         "keras.metrics.categorical_accuracy=categorical_accuracy "
         "keras.metrics.categorical_crossentropy=categorical_crossentropy "
-        "keras.metrics.cosine_proximity=cosine_proximity "
+        "keras.metrics.categorical_hinge=categorical_hinge "
+        "keras.metrics.cosine=cosine_similarity "
+        "keras.metrics.cosine_proximity=cosine_similarity "
         "keras.metrics.deserialize=get_metric keras.metrics.get=get_metric "
-        "keras.metrics.hinge=hinge keras.metrics.kld=kullback_leibler_divergence "
-        "keras.metrics.logcosh=logcosh keras.metrics.mae=mean_absolute_error "
+        "keras.metrics.hinge=hinge keras.metrics.kl_divergence=kullback_leibler_divergence "
+        "keras.metrics.kld=kullback_leibler_divergence "
+        "keras.metrics.kullback_leibler_divergence=kullback_leibler_divergence "
+        "keras.metrics.log_cosh=logcosh keras.metrics.logcosh=logcosh "
+        "keras.metrics.mae=mean_absolute_error "
         "keras.metrics.mape=mean_absolute_percentage_error "
         "keras.metrics.mean_absolute_error=mean_absolute_error "
         "keras.metrics.mean_squared_error=mean_squared_error "
@@ -369,6 +472,13 @@ NAMES = {
         "keras.metrics.sparse_categorical_crossentropy=sparse_categorical_crossentropy "
         "keras.metrics.squared_hinge=squared_hinge "
         "keras.metrics.top_k_categorical_accuracy=top_k_categorical_accuracy"
+    ),
+    "ferroflow.python.keras.more_layers": (
+        "keras.layers.Attention=Attention keras.layers.Cropping1D=Cropping1D "
+        "keras.layers.Cropping2D=Cropping2D keras.layers.Masking=Masking "
+        "keras.layers.SpatialDropout1D=SpatialDropout1D "
+        "keras.layers.SpatialDropout2D=SpatialDropout2D "
+        "keras.layers.UpSampling1D=UpSampling1D keras.layers.ZeroPadding1D=ZeroPadding1D"
     ),
     "ferroflow.python.keras.optimizers": (
         "keras.optimizers.Adadelta=Adadelta keras.optimizers.Adagrad=Adagrad "
@@ -382,7 +492,10 @@ NAMES = {
     ),
     "ferroflow.python.keras.recurrent": (
         "keras.layers.Bidirectional=Bidirectional keras.layers.GRU=GRU "
-        "keras.layers.LSTM=LSTM keras.layers.SimpleRNN=SimpleRNN "
+        "keras.layers.GRUCell=GRUCell keras.layers.LSTM=LSTM keras.layers.LSTMCell=LSTMCell "
+        "keras.layers.RNN=RNN keras.layers.SimpleRNN=SimpleRNN "
+        "keras.layers.SimpleRNNCell=SimpleRNNCell "
+        "keras.layers.StackedRNNCells=StackedRNNCells "
         "keras.layers.TimeDistributed=TimeDistributed"
     ),
     "ferroflow.python.keras.regularizers": (
@@ -391,9 +504,16 @@ NAMES = {
         "keras.constraints.UnitNorm=UnitNorm keras.constraints.get=get_constraint "
         "keras.constraints.max_norm=MaxNorm keras.constraints.min_max_norm=MinMaxNorm "
         "keras.constraints.non_neg=NonNeg keras.constraints.unit_norm=UnitNorm "
-        "keras.regularizers.L1L2=L1L2 keras.regularizers.Regularizer=Regularizer "
-        "keras.regularizers.get=get keras.regularizers.l1=l1 keras.regularizers.l1_l2=l1_l2 "
-        "keras.regularizers.l2=l2"
+        "keras.regularizers.L1=L1 keras.regularizers.L1L2=L1L2 keras.regularizers.L2=L2 "
+        "keras.regularizers.Regularizer=Regularizer keras.regularizers.get=get "
+        "keras.regularizers.l1=L1 keras.regularizers.l1_l2=l1_l2 keras.regularizers.l2=L2"
+    ),
+    "ferroflow.python.keras.saving": (
+        "keras.layers.deserialize=deserialize keras.layers.serialize=serialize "
+        "keras.models.clone_model=clone_model "
+        "keras.models.model_from_config=model_from_config "
+        "keras.models.model_from_json=model_from_json "
+        "keras.utils.serialize_keras_object=serialize"
     ),
     "ferroflow.python.keras.utils": (
         "keras.utils.normalize=normalize keras.utils.to_categorical=to_categorical"
@@ -463,6 +583,14 @@ NAMES = {
     "ferroflow.python.layers.core": (
         "layers.Dense=Dense layers.Dropout=Dropout layers.Flatten=Flatten "
         "layers.dense=dense layers.dropout=dropout layers.flatten=flatten"
+    ),
+    "ferroflow.python.layers.end_points": (
+        "contrib.layers.utils.append_tensor_alias=append_tensor_alias "
+        "contrib.layers.utils.collect_named_outputs=collect_named_outputs "
+        "contrib.layers.utils.convert_collection_to_dict=convert_collection_to_dict "
+        "contrib.layers.utils.gather_tensors_aliases=gather_tensors_aliases "
+        "contrib.layers.utils.get_tensor_aliases=get_tensor_aliases "
+        "contrib.layers.utils.last_dimension=last_dimension"
     ),
     "ferroflow.python.layers.normalization": (
         "layers.BatchNormalization=BatchNormalization "
@@ -1172,6 +1300,17 @@ NAMES = {
     "ferroflow.python.platform.numeric_gradient": (
         "test.compute_gradient=compute_gradient "
         "test.compute_gradient_error=compute_gradient_error"
+    ),
+    "ferroflow.python.profiler.model_analyzer": (
+        "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS=FLOAT_OPS_OPTIONS "
+        "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS=TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
+        "contrib.tfprof.model_analyzer.print_model_analysis=print_model_analysis "
+        "profiler.GraphNodeProto=GraphNodeProto "
+        "profiler.MultiGraphNodeProto=MultiGraphNodeProto profiler.Profiler=Profiler "
+        "profiler.profile=profile"
+    ),
+    "ferroflow.python.profiler.option_builder": (
+        "profiler.ProfileOptionBuilder=ProfileOptionBuilder"
     ),
     "ferroflow.python.seq2seq.attention": (
         "contrib.seq2seq.AttentionMechanism=AttentionMechanism "

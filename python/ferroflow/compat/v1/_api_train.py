@@ -193,8 +193,8 @@ NAMES = {
         "indicator_column embedding_column shared_embedding_columns make_parse_example_spec input_layer linear_model",
     ),
     "ferroflow.python.ops.parsing_ops": (
-        "FixedLenFeature FixedLenSequenceFeature VarLenFeature SparseFeature parse_example parse_single_example "
-        + _under("io", "FixedLenFeature FixedLenSequenceFeature VarLenFeature SparseFeature parse_example parse_single_example")
+        "FixedLenFeature FixedLenSequenceFeature VarLenFeature SparseFeature parse_example parse_single_example decode_json_example "
+        + _under("io", "FixedLenFeature FixedLenSequenceFeature VarLenFeature SparseFeature parse_example parse_single_example decode_json_example")
     ),
     "ferroflow.python.ops.io_ops": (
         "ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader write_file "

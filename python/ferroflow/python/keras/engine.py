@@ -8,6 +8,7 @@ from ferroflow.python.keras import backend
 from ferroflow.python.keras import callbacks as callback_lib
 from ferroflow.python.keras import losses as loss_lib
 from ferroflow.python.keras import optimizers
+from ferroflow.python.keras import saving
 from ferroflow.python.keras.layer import Layer
 from ferroflow.python.keras.layers import InputLayer
 from ferroflow.python.ops import array_ops
@@ -23,6 +24,19 @@ __path__ = []
 
 def _listed(value):
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _by_depth(nodes, first):
+    """The layers from inputs to outputs: by the longest path to an output, then in the order of `first`."""
+    depths, of_layers, layers = {}, {}, {}
+    for node in reversed(nodes):
+        layer = node[0]
+        layers[id(layer)] = layer
+        depth = of_layers[id(layer)] = depths[id(node)] = max(depths.get(id(node), 0), of_layers.get(id(layer), 0))
+        for tensor in nest.flatten(node[1]):
+            before = id(getattr(tensor, "_keras_history", None))
+            depths[before] = max(depth + 1, depths.get(before, 0))
+    return [layers[key] for key in sorted(layers, key=lambda key: (-of_layers[key], first[key]))]
 
 
 @export("keras.Model", "keras.models.Model")
@@ -42,7 +56,8 @@ class Model(Layer):
         self._given = inputs, outputs
         self.inputs, self.outputs = _listed(inputs), _listed(outputs)
         self._nodes = []
-        seen = set()
+        # The order in which layers are met, from the outputs on.
+        seen, first = set(), {}
 
         def visit(tensor):
             node = getattr(tensor, "_keras_history", None)
@@ -52,15 +67,14 @@ class Model(Layer):
             if id(node) in seen:
                 return
             seen.add(id(node))
+            first.setdefault(id(node[0]), len(first))
             if not any(tensor is i for i in self.inputs):
                 for before in nest.flatten(node[1]):
                     visit(before)
             self._nodes.append(node)
         for tensor in self.outputs:
             visit(tensor)
-        for node in self._nodes:
-            if not any(node[0] is layer for layer in self._layers):
-                self._layers.append(node[0])
+        self._layers.extend(_by_depth(self._nodes, first))
         self.built = True
 
     def _last(self, at):
@@ -69,6 +83,20 @@ class Model(Layer):
         if known is None:
             return super()._last(at)
         return known[0] if len(known) == 1 else known
+
+    def get_config(self):
+        """The layers and how they are connected."""
+        if self.inputs is None or not hasattr(self, "_nodes"):
+            raise NotImplementedError("Model.get_config: the layers of a subclass of Model are not known; override get_config")
+        return saving.functional_config(self)
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return saving.functional_from_config(cls, config, custom_objects)
+
+    def to_json(self, **kwargs):
+        """The architecture as JSON, without weights."""
+        return saving.to_json(self, **kwargs)
 
     @property
     def layers(self):
@@ -150,21 +178,28 @@ class Model(Layer):
                     continue
                 function = loss_lib.get(loss)
                 shaped = array_ops.reshape(target, array_ops.shape(output)) if (
-                    function is not loss_lib.sparse_categorical_crossentropy) else target
-                each = function(shaped, output)
+                    loss_lib.function_of(function) is not loss_lib.sparse_categorical_crossentropy) else target
+                each = function.call(shaped, output) if hasattr(function, "reduction") else function(shaped, output)
+                mask = getattr(output, "_keras_mask", None)
+                if mask is not None:
+                    counted = math_ops.cast(mask, each.dtype)
+                    each = each * counted / math_ops.reduce_mean(counted)
                 rank = each.get_shape().ndims
                 if rank is not None and rank > 1:
                     each = math_ops.reduce_mean(each, axis=list(range(1, rank)))
-                part = weight * math_ops.reduce_mean(each * scale)
+                reduce = math_ops.reduce_sum if getattr(function, "reduction", None) == "sum" else math_ops.reduce_mean
+                part = weight * reduce(each * scale)
                 total = part if total is None else total + part
                 if len(self.outputs) > 1:
                     self._metric_names.append("%s_loss" % self._output_name(i))
                     values.append(part)
                 for metric in self._metrics_of(i):
                     chosen = loss_lib.accuracy_for(function, output) if metric in ("accuracy", "acc") else loss_lib.get_metric(metric)
-                    name = "acc" if metric == "accuracy" else metric if isinstance(metric, str) else chosen.__name__
+                    name = "acc" if metric in ("accuracy", "acc") else chosen.__name__
                     self._metric_names.append(name if len(self.outputs) == 1 else "%s_%s" % (self._output_name(i), name))
-                    values.append(math_ops.reduce_mean(chosen(shaped, output)))
+                    hits = chosen(shaped, output)
+                    values.append(math_ops.reduce_mean(hits) if mask is None else (
+                        math_ops.reduce_sum(hits * counted) / math_ops.reduce_sum(counted)))
             for extra in self.losses:
                 total = extra if total is None else total + extra
             if total is None:
@@ -195,6 +230,24 @@ class Model(Layer):
         outputs = self(made if isinstance(x, (list, tuple)) else made[0])
         self.inputs, self.outputs = made, _listed(outputs)
 
+    def _recurrent(self):
+        """All layers with states, also those within others."""
+        def within(layer):
+            for inner in layer._layers:
+                if hasattr(inner, "state_updates"):
+                    yield inner
+                yield from within(inner)
+        return list(within(self))
+
+    def _state_updates(self):
+        return [update.op for layer in self._recurrent() for update in layer.state_updates]
+
+    def reset_states(self):
+        """Sets the states of stateful layers to zero."""
+        for layer in self._recurrent():
+            if layer.stateful:
+                layer.reset_states()
+
     def _ordered(self, data, what):
         if isinstance(data, dict):
             names = [t._keras_history[0].name for t in self.inputs] if what == "x" else [
@@ -211,7 +264,7 @@ class Model(Layer):
         feeds = {**dict(zip(self.inputs, xs)), **dict(zip(self._targets, ys)), **self._phase(training)}
         if weights is not None:
             feeds[self._sample_weights[0]] = weights
-        found = self._session().run([total, values] + ([train] if training else []), feeds)
+        found = self._session().run([total, values, self._state_updates()] + ([train] if training else []), feeds)
         return [float(found[0])] + [float(v) for v in found[1]]
 
     def _session(self):
@@ -348,7 +401,8 @@ class Model(Layer):
             batches = (b[0] for b in self._batches(xs, [], None, batch_size or 32, np.arange(len(xs[0]))))
         else:
             batches = (self._ordered(b[0] if isinstance(b, tuple) else b, "x") for b in self._from(x, steps))
-        parts = [self._session().run(self.outputs, {**dict(zip(self.inputs, xs)), **self._phase(False)}) for xs in batches]
+        fetches = [self.outputs, self._state_updates()]
+        parts = [self._session().run(fetches, {**dict(zip(self.inputs, xs)), **self._phase(False)})[0] for xs in batches]
         joined = [np.concatenate(p) for p in zip(*parts)]
         return joined if len(joined) > 1 else joined[0]
 
@@ -427,6 +481,16 @@ class Sequential(Model):
         self._layers = list(self._chain)
 
     _tail = None
+
+    def get_config(self):
+        """The layers, one after the other."""
+        return {"name": self.name, "layers": [saving.serialize(layer) for layer in self._chain]}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        entries = config["layers"] if isinstance(config, dict) else config
+        return cls([saving.deserialize(entry, custom_objects) for entry in entries],
+                   name=config.get("name") if isinstance(config, dict) else None)
 
     @property
     def layers(self):

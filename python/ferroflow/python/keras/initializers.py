@@ -1,5 +1,6 @@
 """`tf.keras.initializers`."""
 
+from ferroflow.python.framework import dtypes
 from ferroflow.python.ops import init_ops
 from ferroflow.python.util.api import export
 
@@ -30,18 +31,20 @@ class TruncatedNormal(init_ops.TruncatedNormal):
         super().__init__(mean=mean, stddev=stddev, seed=seed, **kwargs)
 
 
-def _scaled(scale, mode, distribution):
-    def make(seed=None):
-        return init_ops.VarianceScaling(scale=scale, mode=mode, distribution=distribution, seed=seed)
+def _scaled(name, scale, mode, distribution):
+    def make(seed=None, dtype=dtypes.float32):
+        made = init_ops.VarianceScaling(scale=scale, mode=mode, distribution=distribution, seed=seed, dtype=dtype)
+        made._keras_name = name
+        return made
     return make
 
 
-glorot_uniform = export("keras.initializers.glorot_uniform", "keras.initializers.GlorotUniform")(_scaled(1.0, "fan_avg", "uniform"))
-glorot_normal = export("keras.initializers.glorot_normal", "keras.initializers.GlorotNormal")(_scaled(1.0, "fan_avg", "truncated_normal"))
-he_normal = export("keras.initializers.he_normal")(_scaled(2.0, "fan_in", "truncated_normal"))
-he_uniform = export("keras.initializers.he_uniform")(_scaled(2.0, "fan_in", "uniform"))
-lecun_normal = export("keras.initializers.lecun_normal")(_scaled(1.0, "fan_in", "truncated_normal"))
-lecun_uniform = export("keras.initializers.lecun_uniform")(_scaled(1.0, "fan_in", "uniform"))
+glorot_uniform = export("keras.initializers.glorot_uniform", "keras.initializers.GlorotUniform")(_scaled("GlorotUniform", 1.0, "fan_avg", "uniform"))
+glorot_normal = export("keras.initializers.glorot_normal", "keras.initializers.GlorotNormal")(_scaled("GlorotNormal", 1.0, "fan_avg", "truncated_normal"))
+he_normal = export("keras.initializers.he_normal")(_scaled("HeNormal", 2.0, "fan_in", "truncated_normal"))
+he_uniform = export("keras.initializers.he_uniform")(_scaled("HeUniform", 2.0, "fan_in", "uniform"))
+lecun_normal = export("keras.initializers.lecun_normal")(_scaled("LecunNormal", 1.0, "fan_in", "truncated_normal"))
+lecun_uniform = export("keras.initializers.lecun_uniform")(_scaled("LecunUniform", 1.0, "fan_in", "uniform"))
 
 _ALL = {
     "zeros": Zeros, "zero": Zeros, "ones": Ones, "one": Ones, "constant": Constant, "random_normal": RandomNormal,
@@ -61,6 +64,12 @@ def get(identifier):
             raise ValueError("Unknown initializer: '%s'. Please ensure you are using a `keras.utils.custom_object_scope` and "
                              "that this object is included in the scope." % identifier)
         return found()
+    if isinstance(identifier, dict):
+        name = identifier["class_name"]
+        made = _ALL.get("".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")) or _ALL.get(name)
+        if made is None:
+            raise ValueError("Unknown initializer: '%s'." % name)
+        return made(**identifier["config"])
     if isinstance(identifier, type):
         return identifier()
     if identifier is None or callable(identifier):

@@ -9,8 +9,10 @@ from ferroflow.python.keras import activations
 from ferroflow.python.keras import backend
 from ferroflow.python.keras import initializers
 from ferroflow.python.keras import regularizers
+from ferroflow.python.keras import saving
 from ferroflow.python.layers import base
 from ferroflow.python.ops import array_ops
+from ferroflow.python.ops import math_ops
 from ferroflow.python.ops import variable_scope
 from ferroflow.python.util import nest
 from ferroflow.python.util.api import export
@@ -30,9 +32,22 @@ def given(kwargs):
     return kwargs
 
 
+def _masks(inputs):
+    """The masks of the inputs: a list for a list, None if there is none."""
+    if isinstance(inputs, (list, tuple)):
+        found = [getattr(x, "_keras_mask", None) for x in inputs]
+        return None if all(m is None for m in found) else found
+    return getattr(inputs, "_keras_mask", None)
+
+
 @export("keras.layers.Layer")
 class Layer(base.Layer):
     """A layer of Keras. Its variables are resources; its updates and losses belong to it alone."""
+
+    def __new__(cls, *args, **kwargs):
+        made = object.__new__(cls)
+        made._init_call = args, kwargs
+        return made
 
     def __init__(self, trainable=True, name=None, dtype=None, dynamic=False, **kwargs):
         del dynamic
@@ -64,7 +79,14 @@ class Layer(base.Layer):
 
     @property
     def name(self):
-        return self._scope.name.rsplit("/", 1)[-1] if self._scope is not None else self._base_name
+        return self._base_name
+
+    def _open_scope(self, scope=None):
+        # Two layers may have one name. The variables of the second have the name with a number.
+        if self._scope is None and self._given_scope is None and isinstance(scope, str) and not self._reuse:
+            with variable_scope.variable_scope(None, default_name=scope) as self._scope:
+                return
+        super()._open_scope(scope)
 
     def __setattr__(self, name, value):
         if isinstance(value, Layer) and name != "_layers" and hasattr(self, "_layers"):
@@ -128,23 +150,48 @@ class Layer(base.Layer):
 
     def __call__(self, inputs, *args, **kwargs):
         if self._takes_training is None:
-            self._takes_training = "training" in inspect.signature(self.call).parameters
+            known = inspect.signature(self.call).parameters
+            self._takes_training, self._takes_mask = "training" in known, "mask" in known
         if self._takes_training and kwargs.get("training") is None and not args:
             kwargs["training"] = backend.learning_phase()
+        mask = kwargs.get("mask")
+        if mask is None:
+            mask = _masks(inputs)
+            if self._takes_mask and mask is not None and len(args) == 0:
+                kwargs["mask"] = mask
         outputs = super().__call__(inputs, *args, **kwargs)
         flat = nest.flatten(outputs)
         if any(t is i for t in flat for i in nest.flatten(inputs)):
             # A layer that changes nothing makes new tensors, by which models distinguish layers.
             outputs = nest.map_structure(array_ops.identity, outputs)
             flat = nest.flatten(outputs)
-        node = (self, inputs, args, {k: v for k, v in kwargs.items() if k != "training"}, outputs)
+        node = (self, inputs, args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")}, outputs)
         self._inbound.append(node)
         for tensor in flat:
             if isinstance(tensor, ops.Tensor):
                 tensor._keras_history = node
+        if mask is not None or type(self).compute_mask is not Layer.compute_mask:
+            with ops.name_scope(self._scope.original_name_scope if self._scope is not None else None):
+                found = self.compute_mask(inputs, mask)
+            for tensor, one in zip(flat, found if isinstance(found, (list, tuple)) else [found]):
+                if isinstance(tensor, ops.Tensor) and one is not None:
+                    tensor._keras_mask = one
         return outputs
 
     apply = __call__
+
+    # Whether a mask of the input is one of the output, too.
+    supports_masking = False
+
+    def compute_mask(self, inputs, mask=None):
+        """Which steps of the output count: a boolean tensor, or None for all."""
+        if not self.supports_masking or not isinstance(mask, (list, tuple)):
+            return mask if self.supports_masking else None
+        found = [m for m in mask if m is not None]
+        together = found[0]
+        for one in found[1:]:
+            together = math_ops.logical_and(together, one)
+        return together
 
     def _last(self, at):
         if not self._inbound:
@@ -171,4 +218,9 @@ class Layer(base.Layer):
         backend.batch_set_value(zip(own, weights))
 
     def get_config(self):
-        return {"name": self.name, "trainable": self.trainable}
+        """The arguments with which the layer can be made again."""
+        return saving.layer_config(self)
+
+    @classmethod
+    def from_config(cls, config):
+        return saving.layer_from_config(cls, config)

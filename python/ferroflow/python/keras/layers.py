@@ -1,4 +1,4 @@
-"""`tf.keras.layers` without recurrent ones."""
+"""`tf.keras.layers` without recurrent ones and those of `more_layers`."""
 
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
@@ -32,11 +32,28 @@ def _like(cls, **defaults):
 
     Made.__name__ = Made.__qualname__ = cls.__name__
     Made.__doc__ = cls.__doc__
+    Made._signature = cls.__init__
+    Made.supports_masking = cls in (core.Dense, core.Dropout, normalization.BatchNormalization)
     return Made
 
 
 Dense = export("keras.layers.Dense")(_like(core.Dense))
-Conv1D = export("keras.layers.Conv1D", "keras.layers.Convolution1D")(_like(convolutional.Conv1D))
+
+
+@export("keras.layers.Conv1D", "keras.layers.Convolution1D")
+class Conv1D(_like(convolutional.Conv1D)):
+    """A convolution of sequences. The padding `causal` makes an output from inputs up to its own time."""
+
+    def __init__(self, filters, kernel_size, strides=1, padding="valid", **kwargs):
+        self._is_causal = padding == "causal"
+        super().__init__(filters, kernel_size, strides=strides, padding="valid" if self._is_causal else padding, **kwargs)
+
+    def call(self, inputs):
+        if self._is_causal:
+            inputs = array_ops.pad(inputs, [[0, 0], [self.dilation_rate[0] * (self.kernel_size[0] - 1), 0], [0, 0]])
+        return super().call(inputs)
+
+
 Conv2D = export("keras.layers.Conv2D", "keras.layers.Convolution2D")(_like(convolutional.Conv2D))
 Conv3D = export("keras.layers.Conv3D", "keras.layers.Convolution3D")(_like(convolutional.Conv3D))
 Conv2DTranspose = export("keras.layers.Conv2DTranspose")(_like(transposed.Conv2DTranspose))
@@ -72,9 +89,9 @@ class InputLayer(Layer):
         self._inbound.append(node)
         input_tensor._keras_history = node
 
-    @property
-    def name(self):
-        return self._base_name
+    def get_config(self):
+        dims = self._inbound[0][4].get_shape().as_list()
+        return {"batch_input_shape": dims, "dtype": self._dtype.name, "sparse": False, "ragged": False, "name": self.name}
 
 
 def backend_name(base):
@@ -96,6 +113,8 @@ def Input(shape=None, batch_size=None, name=None, dtype=None, sparse=False, tens
 
 @export("keras.layers.Activation")
 class Activation(Layer):
+    supports_masking = True
+
     def __init__(self, activation, **kwargs):
         super().__init__(**kwargs)
         self.activation = activations.get(activation)
@@ -106,6 +125,8 @@ class Activation(Layer):
 
 @export("keras.layers.ReLU")
 class ReLU(Layer):
+    supports_masking = True
+
     def __init__(self, max_value=None, negative_slope=0, threshold=0, **kwargs):
         super().__init__(**kwargs)
         self._given = dict(alpha=negative_slope, max_value=max_value, threshold=threshold)
@@ -116,6 +137,8 @@ class ReLU(Layer):
 
 @export("keras.layers.LeakyReLU")
 class LeakyReLU(Layer):
+    supports_masking = True
+
     def __init__(self, alpha=0.3, **kwargs):
         super().__init__(**kwargs)
         self.alpha = alpha
@@ -126,6 +149,8 @@ class LeakyReLU(Layer):
 
 @export("keras.layers.PReLU")
 class PReLU(Layer):
+    supports_masking = True
+
     def __init__(self, alpha_initializer="zeros", alpha_regularizer=None, alpha_constraint=None, shared_axes=None, **kwargs):
         super().__init__(**kwargs)
         self._alpha = dict(initializer=alpha_initializer, regularizer=alpha_regularizer, constraint=alpha_constraint)
@@ -143,6 +168,8 @@ class PReLU(Layer):
 
 @export("keras.layers.ELU")
 class ELU(Layer):
+    supports_masking = True
+
     def __init__(self, alpha=1.0, **kwargs):
         super().__init__(**kwargs)
         self.alpha = alpha
@@ -153,6 +180,8 @@ class ELU(Layer):
 
 @export("keras.layers.Softmax")
 class Softmax(Layer):
+    supports_masking = True
+
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
         self.axis = axis
@@ -168,8 +197,7 @@ class Embedding(Layer):
         if input_length is not None and "input_shape" not in kwargs:
             kwargs["input_shape"] = (input_length,)
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        if mask_zero:
-            raise NotImplementedError("Embedding: mask_zero is not supported; give sequence lengths to tf.nn.dynamic_rnn")
+        self.mask_zero, self.input_length = mask_zero, input_length
         self.input_dim, self.output_dim = input_dim, output_dim
         self._table = dict(initializer=embeddings_initializer, regularizer=embeddings_regularizer, constraint=embeddings_constraint)
 
@@ -180,6 +208,9 @@ class Embedding(Layer):
         if inputs.dtype not in (dtypes.int32, dtypes.int64):
             inputs = math_ops.cast(inputs, dtypes.int32)
         return embedding_ops.embedding_lookup(self.embeddings, inputs)
+
+    def compute_mask(self, inputs, mask=None):
+        return math_ops.not_equal(inputs, 0) if self.mask_zero else None
 
 
 @export("keras.layers.Reshape")
@@ -293,6 +324,8 @@ class UpSampling2D(Layer):
 
 @export("keras.layers.GaussianNoise")
 class GaussianNoise(Layer):
+    supports_masking = True
+
     def __init__(self, stddev, **kwargs):
         super().__init__(**kwargs)
         self.stddev = stddev
@@ -305,6 +338,8 @@ class GaussianNoise(Layer):
 
 @export("keras.layers.LayerNormalization")
 class LayerNormalization(Layer):
+    supports_masking = True
+
     def __init__(self, axis=-1, epsilon=1e-3, center=True, scale=True, beta_initializer="zeros", gamma_initializer="ones", **kwargs):
         super().__init__(**kwargs)
         self.axis, self.epsilon, self.center, self.scale = axis, epsilon, center, scale
@@ -325,6 +360,8 @@ class LayerNormalization(Layer):
 
 def _merge(combine):
     class Merge(Layer):
+        supports_masking = True
+
         def call(self, inputs):
             return combine(inputs)
     return Merge
@@ -349,6 +386,8 @@ Minimum = export("keras.layers.Minimum")(_named(_merge(_fold(math_ops.minimum)),
 
 @export("keras.layers.Concatenate")
 class Concatenate(Layer):
+    supports_masking = True
+
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
         self.axis = axis

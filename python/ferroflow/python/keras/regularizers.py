@@ -31,14 +31,25 @@ class L1L2(Regularizer):
         return {"l1": self.l1, "l2": self.l2}
 
 
-@export("keras.regularizers.l1")
-def l1(l=0.01):
-    return L1L2(l1=l)
+@export("keras.regularizers.L1", "keras.regularizers.l1")
+class L1(L1L2):
+    def __init__(self, l1=0.01, l=None):  # pylint: disable=redefined-outer-name
+        super().__init__(l1=l1 if l is None else l)
+
+    def get_config(self):
+        return {"l1": self.l1}
 
 
-@export("keras.regularizers.l2")
-def l2(l=0.01):
-    return L1L2(l2=l)
+@export("keras.regularizers.L2", "keras.regularizers.l2")
+class L2(L1L2):
+    def __init__(self, l2=0.01, l=None):  # pylint: disable=redefined-outer-name
+        super().__init__(l2=l2 if l is None else l)
+
+    def get_config(self):
+        return {"l2": self.l2}
+
+
+l1, l2 = L1, L2
 
 
 @export("keras.regularizers.l1_l2")
@@ -53,13 +64,18 @@ def _by_name(kinds, what):
             if found is None:
                 raise ValueError("Unknown %s: '%s'." % (what, identifier))
             return found()
+        if isinstance(identifier, dict):
+            found = kinds.get(identifier["class_name"])
+            if found is None:
+                raise ValueError("Unknown %s: '%s'." % (what, identifier["class_name"]))
+            return found(**identifier["config"])
         if identifier is None or callable(identifier):
             return identifier
         raise ValueError("Could not interpret %s identifier: %s" % (what, identifier))
     return get
 
 
-get = export("keras.regularizers.get")(_by_name({"l1": l1, "l2": l2, "l1_l2": l1_l2, "L1L2": L1L2}, "regularizer"))
+get = export("keras.regularizers.get")(_by_name({"l1": L1, "l2": L2, "L1": L1, "L2": L2, "l1_l2": l1_l2, "L1L2": L1L2}, "regularizer"))
 
 
 def _norms(w, axis):
@@ -109,5 +125,6 @@ class MinMaxNorm(Constraint):
 
 
 get_constraint = export("keras.constraints.get")(_by_name(
-    {"NonNeg": NonNeg, "non_neg": NonNeg, "MaxNorm": MaxNorm, "max_norm": MaxNorm, "UnitNorm": UnitNorm, "unit_norm": UnitNorm},
+    {"NonNeg": NonNeg, "non_neg": NonNeg, "MaxNorm": MaxNorm, "max_norm": MaxNorm, "UnitNorm": UnitNorm, "unit_norm": UnitNorm,
+     "MinMaxNorm": MinMaxNorm, "min_max_norm": MinMaxNorm},
     "constraint"))

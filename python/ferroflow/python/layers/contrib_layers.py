@@ -2,6 +2,7 @@
 
 from ferroflow.python.framework import dtypes
 from ferroflow.python.framework import ops
+from ferroflow.python.layers import end_points
 from ferroflow.python.layers.arg_scope import add_arg_scope
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import convolution_ops
@@ -68,13 +69,24 @@ def _finish(outputs, normalizer_fn, normalizer_params, biases, activation_fn):
     return outputs if activation_fn is None else activation_fn(outputs)
 
 
+# The names of variables in the layers of `tf.layers`, which name the nodes of their penalties.
+_OF_LAYERS = {"weights": "kernel", "biases": "bias", "depthwise_weights": "depthwise_kernel", "pointwise_weights": "pointwise_kernel"}
+
+
 def _variable(name, shape, initializer, regularizer, trainable, collections):
     names = [ops.GraphKeys.GLOBAL_VARIABLES, ops.GraphKeys.MODEL_VARIABLES]
     if isinstance(collections, dict):
         collections = collections.get(name)
-    return variable_scope.get_variable(
-        name, shape=shape, initializer=initializer, regularizer=regularizer,
-        trainable=trainable, collections=names + list(collections or []))
+    before = len(ops.get_collection_ref(ops.GraphKeys.GLOBAL_VARIABLES))
+    var = variable_scope.get_variable(
+        name, shape=shape, initializer=initializer, trainable=trainable, collections=names + list(collections or []))
+    if regularizer is not None and len(ops.get_collection_ref(ops.GraphKeys.GLOBAL_VARIABLES)) > before:
+        for part in list(var) if hasattr(var, "_variable_list") else [var]:
+            with ops.name_scope(_OF_LAYERS[name] + "/Regularizer"):
+                penalty = regularizer(part)
+            if penalty is not None:
+                ops.add_to_collection(ops.GraphKeys.REGULARIZATION_LOSSES, penalty)
+    return var
 
 
 @export("contrib.layers.fully_connected", "contrib.slim.fully_connected")
@@ -85,7 +97,7 @@ def fully_connected(inputs, num_outputs, activation_fn=gen_ops.Relu, normalizer_
                     biases_regularizer=None, reuse=None, variables_collections=None,
                     outputs_collections=None, trainable=True, scope=None):
     """A dense layer with the variables `weights` and `biases`."""
-    with variable_scope.variable_scope(scope, "fully_connected", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "fully_connected", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         rank = inputs.get_shape().ndims
         depth = inputs.get_shape().as_list()[-1]
@@ -100,8 +112,7 @@ def fully_connected(inputs, num_outputs, activation_fn=gen_ops.Relu, normalizer_
         else:
             outputs = math_ops.matmul(inputs, weights)
         outputs = _finish(outputs, normalizer_fn, normalizer_params, biases, activation_fn)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.conv2d", "contrib.layers.convolution2d", "contrib.slim.conv2d")
@@ -112,7 +123,7 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data_form
            biases_initializer=init_ops.zeros_initializer(), biases_regularizer=None, reuse=None,
            variables_collections=None, outputs_collections=None, trainable=True, scope=None):
     """A convolution with the variables `weights` and `biases`."""
-    with variable_scope.variable_scope(scope, "Conv", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "Conv", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         size = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)
         axis = 1 if data_format == "NCHW" else -1
@@ -128,30 +139,27 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data_form
         else:
             outputs = convolution_ops.convolution(
                 inputs, weights, padding, strides=stride, dilation_rate=rate, data_format=data_format or "NHWC",
-                name="convolution")
+                name="Conv2D")
         outputs = _finish(outputs, normalizer_fn, normalizer_params, biases, activation_fn)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.max_pool2d", "contrib.slim.max_pool2d")
 @add_arg_scope
 def max_pool2d(inputs, kernel_size, stride=2, padding="VALID", data_format="NHWC",
                outputs_collections=None, scope=None):
-    with ops.name_scope(scope, "MaxPool2D", [inputs]):
+    with ops.name_scope(scope, "MaxPool2D", [inputs]) as found:
         outputs = pooling_ops.max_pool(inputs, kernel_size, stride, padding, data_format)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found, outputs)
 
 
 @export("contrib.layers.flatten", "contrib.slim.flatten")
 @add_arg_scope
 def flatten(inputs, outputs_collections=None, scope=None):
-    with ops.name_scope(scope, "Flatten", [inputs]):
+    with ops.name_scope(scope, "Flatten", [inputs]) as found:
         from ferroflow.python.layers import core
-        outputs = core.Flatten().call(ops.convert_to_tensor(inputs))
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        outputs = core.flatten(ops.convert_to_tensor(inputs))
+        return end_points.collect_named_outputs(outputs_collections, found, outputs)
 
 
 @export("contrib.layers.one_hot_encoding", "contrib.slim.one_hot_encoding")

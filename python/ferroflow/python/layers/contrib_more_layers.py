@@ -4,6 +4,7 @@ from ferroflow.python.framework import ops
 from ferroflow.python.layers import contrib_layers
 from ferroflow.python.layers import core
 from ferroflow.python.layers import normalization
+from ferroflow.python.layers import end_points
 from ferroflow.python.layers.arg_scope import add_arg_scope
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import convolution_ops
@@ -36,8 +37,13 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
             beta_regularizer=penalties.get("beta"), gamma_regularizer=penalties.get("gamma"), fused=fused,
             trainable=trainable, name=found.name.split("/")[-1], _scope=found, _reuse=reuse)
         outputs = layer.apply(inputs, training=is_training)
-        for variable in layer.variables:
-            ops.add_to_collection(ops.GraphKeys.MODEL_VARIABLES, variable)
+        for name in ("gamma", "beta", "moving_mean", "moving_variance"):
+            variable = getattr(layer, name, None)
+            if variable is not None:
+                own = variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
+                for collection in [ops.GraphKeys.MODEL_VARIABLES, *(own or ())]:
+                    if not any(variable is v for v in ops.get_collection_ref(collection)):
+                        ops.add_to_collection(collection, variable)
         updates = ops.get_collection_ref(ops.GraphKeys.UPDATE_OPS)
         made = updates[before:]
         if updates_collections != ops.GraphKeys.UPDATE_OPS:
@@ -49,8 +55,7 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
                 for update in made:
                     ops.add_to_collections(updates_collections, update)
         outputs = outputs if activation_fn is None else activation_fn(outputs)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.layer_norm", "contrib.slim.layer_norm")
@@ -58,7 +63,7 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
 def layer_norm(inputs, center=True, scale=True, activation_fn=None, reuse=None, variables_collections=None,
                outputs_collections=None, trainable=True, begin_norm_axis=1, begin_params_axis=-1, scope=None):
     """Normalizes each example over its axes from `begin_norm_axis` on."""
-    with variable_scope.variable_scope(scope, "LayerNorm", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "LayerNorm", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         rank = inputs.get_shape().ndims
         shape = inputs.get_shape().as_list()[begin_params_axis:]
@@ -73,8 +78,7 @@ def layer_norm(inputs, center=True, scale=True, activation_fn=None, reuse=None, 
         outputs = normalization_ops.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
         outputs.set_shape(inputs.get_shape())
         outputs = outputs if activation_fn is None else activation_fn(outputs)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.conv2d_transpose", "contrib.layers.convolution2d_transpose", "contrib.slim.conv2d_transpose")
@@ -87,7 +91,7 @@ def conv2d_transpose(inputs, num_outputs, kernel_size, stride=1, padding="SAME",
     """A transposed convolution with the variables `weights` and `biases`."""
     if data_format != "NHWC":
         raise NotImplementedError("conv2d_transpose: data_format %s is not supported" % data_format)
-    with variable_scope.variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         size = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)
         steps = [stride] * 2 if isinstance(stride, int) else list(stride)
@@ -111,18 +115,16 @@ def conv2d_transpose(inputs, num_outputs, kernel_size, stride=1, padding="SAME",
         outputs = convolution_ops.conv2d_transpose(inputs, weights, shape, [1] + steps + [1], padding=padding.upper())
         outputs.set_shape([static[0]] + [s if isinstance(s, int) else None for s in sizes] + [num_outputs])
         outputs = contrib_layers._finish(outputs, normalizer_fn, normalizer_params, biases, activation_fn)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.avg_pool2d", "contrib.slim.avg_pool2d")
 @add_arg_scope
 def avg_pool2d(inputs, kernel_size, stride=2, padding="VALID", data_format="NHWC", outputs_collections=None,
                scope=None):
-    with ops.name_scope(scope, "AvgPool2D", [inputs]):
+    with ops.name_scope(scope, "AvgPool2D", [inputs]) as found:
         outputs = pooling_ops.avg_pool(inputs, kernel_size, stride, padding, data_format)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found, outputs)
 
 
 @export("contrib.layers.dropout", "contrib.slim.dropout")
@@ -130,18 +132,21 @@ def avg_pool2d(inputs, kernel_size, stride=2, padding="VALID", data_format="NHWC
 def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_collections=None, scope=None,
             seed=None):
     """Drops values while training."""
-    with variable_scope.variable_scope(scope, "Dropout", [inputs]):
-        layer = core.Dropout(rate=1 - keep_prob, noise_shape=noise_shape, seed=seed)
+    with variable_scope.variable_scope(scope, "Dropout", [inputs]) as found:
+        layer = core.Dropout(rate=1 - keep_prob, noise_shape=noise_shape, seed=seed, name=found.name.split("/")[-1], _scope=found)
         outputs = layer.apply(ops.convert_to_tensor(inputs), training=is_training)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.softmax", "contrib.slim.softmax")
 def softmax(logits, scope=None):
     """Softmax over the last axis, for any rank."""
     with variable_scope.variable_scope(scope, "softmax", [logits]):
-        return gen_ops.Softmax(logits)
+        count = end_points.last_dimension(logits.get_shape(), min_rank=2)
+        rows = gen_ops.Softmax(array_ops.reshape(logits, [-1, count]))
+        outputs = array_ops.reshape(rows, array_ops.shape(logits))
+        outputs.set_shape(logits.get_shape())
+        return outputs
 
 
 @export("contrib.layers.unit_norm", "contrib.slim.unit_norm")

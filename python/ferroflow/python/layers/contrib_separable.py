@@ -4,6 +4,7 @@ import functools
 
 from ferroflow.python.framework import ops
 from ferroflow.python.layers import contrib_layers
+from ferroflow.python.layers import end_points
 from ferroflow.python.layers.arg_scope import add_arg_scope
 from ferroflow.python.ops import array_ops
 from ferroflow.python.ops import convolution_ops
@@ -31,7 +32,7 @@ def separable_conv2d(inputs, num_outputs, kernel_size, depth_multiplier=1, strid
                      biases_initializer=init_ops.zeros_initializer(), biases_regularizer=None, reuse=None,
                      variables_collections=None, outputs_collections=None, trainable=True, scope=None):
     """A convolution of each channel, then one over the channels; without `num_outputs` only the first."""
-    with variable_scope.variable_scope(scope, "SeparableConv2d", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "SeparableConv2d", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         channels = inputs.get_shape().as_list()[1 if data_format == "NCHW" else -1]
         depthwise = contrib_layers._variable(
@@ -56,8 +57,7 @@ def separable_conv2d(inputs, num_outputs, kernel_size, depth_multiplier=1, strid
             biases = contrib_layers._variable(
                 "biases", [count], biases_initializer, biases_regularizer, trainable, variables_collections)
         outputs = contrib_layers._finish(outputs, normalizer_fn, normalizer_params, biases, activation_fn)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 linear = export("contrib.layers.linear")(functools.partial(contrib_layers.fully_connected, activation_fn=None))
@@ -69,14 +69,13 @@ relu6 = export("contrib.layers.relu6")(functools.partial(contrib_layers.fully_co
 @add_arg_scope
 def bias_add(inputs, activation_fn=None, initializer=init_ops.zeros_initializer(), regularizer=None, reuse=None,
              variables_collections=None, outputs_collections=None, trainable=True, data_format="NHWC", scope=None):
-    with variable_scope.variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "BiasAdd", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         count = inputs.get_shape().as_list()[1 if data_format == "NCHW" else -1]
         biases = contrib_layers._variable("biases", [count], initializer, regularizer, trainable, variables_collections)
         outputs = nn_ops.bias_add(inputs, biases, data_format=data_format)
         outputs = outputs if activation_fn is None else activation_fn(outputs)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.maxout", "contrib.slim.maxout")
@@ -114,7 +113,7 @@ def _scaled(inputs, count, shape, mean, variance, epsilon, center, scale, traina
 def instance_norm(inputs, center=True, scale=True, epsilon=1e-6, activation_fn=None, reuse=None,
                   variables_collections=None, outputs_collections=None, trainable=True, data_format="NHWC", scope=None):
     """Normalises each channel of each example."""
-    with variable_scope.variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         rank = inputs.get_shape().ndims
         channel = 1 if data_format == "NCHW" else rank - 1
@@ -124,8 +123,7 @@ def instance_norm(inputs, center=True, scale=True, epsilon=1e-6, activation_fn=N
             inputs, [i for i in range(1, rank) if i != channel], keep_dims=True)
         outputs = _scaled(inputs, count, shape, mean, variance, epsilon, center, scale, trainable, variables_collections)
         outputs = outputs if activation_fn is None else activation_fn(outputs)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)
 
 
 @export("contrib.layers.group_norm", "contrib.slim.group_norm")
@@ -134,7 +132,7 @@ def group_norm(inputs, groups=32, channels_axis=-1, reduction_axes=(-3, -2), cen
                activation_fn=None, reuse=None, variables_collections=None, outputs_collections=None, trainable=True,
                scope=None):
     """Normalises each group of channels of each example."""
-    with variable_scope.variable_scope(scope, "GroupNorm", [inputs], reuse=reuse):
+    with variable_scope.variable_scope(scope, "GroupNorm", [inputs], reuse=reuse) as found:
         inputs = ops.convert_to_tensor(inputs)
         dims = inputs.get_shape().as_list()
         rank = len(dims)
@@ -155,5 +153,4 @@ def group_norm(inputs, groups=32, channels_axis=-1, reduction_axes=(-3, -2), cen
         outputs = array_ops.reshape(outputs, dims)
         outputs.set_shape(inputs.get_shape())
         outputs = outputs if activation_fn is None else activation_fn(outputs)
-        ops.add_to_collections(outputs_collections or [], outputs)
-        return outputs
+        return end_points.collect_named_outputs(outputs_collections, found.name, outputs)

@@ -5,7 +5,7 @@ import collections
 import numpy as np
 
 from ferroflow.python.framework import constant_op, dtypes, ops, sparse_tensor, tensor_shape
-from ferroflow.python.ops import array_ops
+from ferroflow.python.ops import array_ops, gen_ops
 
 
 class VarLenFeature(collections.namedtuple("VarLenFeature", ["dtype"])):
@@ -180,3 +180,8 @@ def parse_single_example(serialized, features, name=None, example_names=None):
             },
         )
         return parsed.result(list(op.outputs))
+
+
+def decode_json_example(json_examples, name=None):
+    """Example records of their JSON form."""
+    return gen_ops.DecodeJSONExample(json_examples, name=name)

@@ -8,6 +8,9 @@ import time
 from ferroflow.python.framework import errors
 from ferroflow.python.platform import tf_logging as logging
 
+# How long `join` waits for a thread that only the end of its session stops.
+_BLOCKED_SECS = 1.0
+
 
 class Coordinator:
     """Stops threads together: they poll `should_stop()`, any may `request_stop()`, `join` waits."""
@@ -67,6 +70,7 @@ class Coordinator:
         return self._stop_event.wait(timeout)
 
     def register_thread(self, thread):
+        """Adds a thread that `join` waits for; briefly if its attribute `ends_with_session` is true."""
         with self._lock:
             self._registered_threads.add(thread)
 
@@ -80,9 +84,11 @@ class Coordinator:
             threads = list(threads)
         while any(t.is_alive() for t in threads) and not self.wait_for_stop(1.0):
             pass
-        deadline = time.monotonic() + stop_grace_period_secs
+        now = time.monotonic()
+        brief = min(stop_grace_period_secs, _BLOCKED_SECS)
+        deadlines = {t: now + (brief if getattr(t, "ends_with_session", False) else stop_grace_period_secs) for t in threads}
         pause = 0.001
-        while any(t.is_alive() for t in threads) and time.monotonic() < deadline:
+        while any(t.is_alive() and time.monotonic() < deadlines[t] for t in threads):
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
         stragglers = [t.name for t in threads if t.is_alive()]

@@ -115,7 +115,10 @@ class QueueRunner:
                                 logging.vlog(1, "Ignored exception: %s", str(e))
                         return
         except Exception as e:  # pylint: disable=broad-except
-            if coord:
+            if coord and coord.joined and isinstance(e, errors.CancelledError):
+                # The session was closed after `join` gave this thread up.
+                pass
+            elif coord:
                 coord.request_stop(e)
             else:
                 logging.error("Exception in QueueRunner: %s", str(e))

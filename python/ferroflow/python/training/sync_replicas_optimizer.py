@@ -182,6 +182,11 @@ class _SyncReplicasOptimizerHook(session_run_hook.SessionRunHook):
         if self._init_tokens_op is not None:
             session.run(self._init_tokens_op)
         if self._q_runner is not None:
-            self._q_runner.create_threads(session, coord=coord, daemon=True, start=True)
+            threads = self._q_runner.create_threads(session, coord=coord, daemon=True)
+            for thread in threads:
+                # It waits for gradients that workers no longer send when training has ended: the
+                # chief would end 120 s late.
+                thread.ends_with_session = True
+                thread.start()
 
 

@@ -117,7 +117,7 @@ class Categorical(_OfLogits):
         return array_ops.reshape(array_ops.transpose(drawn), array_ops.concat([[n], self.batch_shape_tensor()], 0))
 
     def log_prob(self, value, name="log_prob"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return self._log_prob(ops.convert_to_tensor(value, name="k"))
 
     def _log_prob(self, k):

@@ -43,7 +43,7 @@ class Distribution:
         self._graph_parents = list(graph_parents or [])
         self._name = name or type(self).__name__
 
-    name = property(lambda self: self._name)
+    name = property(lambda self: self._name + "/")
     dtype = property(lambda self: self._dtype)
     parameters = property(lambda self: dict(self._parameters))
     reparameterization_type = property(lambda self: self._reparameterization_type)
@@ -62,20 +62,20 @@ class Distribution:
         return tensor_shape.as_shape(self._event_shape())
 
     def batch_shape_tensor(self, name="batch_shape_tensor"):
-        with ops.name_scope(self.name + "/" + name):
+        with ops.name_scope(self._name + "/" + name):
             if self.batch_shape.is_fully_defined():
                 return ops.convert_to_tensor(self.batch_shape.as_list(), dtype=dtypes.int32, name="batch_shape")
             return self._batch_shape_tensor()
 
     def event_shape_tensor(self, name="event_shape_tensor"):
-        with ops.name_scope(self.name + "/" + name):
+        with ops.name_scope(self._name + "/" + name):
             if self.event_shape.is_fully_defined():
                 return ops.convert_to_tensor(self.event_shape.as_list(), dtype=dtypes.int32, name="event_shape")
             return self._event_shape_tensor()
 
     def sample(self, sample_shape=(), seed=None, name="sample"):
         """Random values; the result has `sample_shape` before the batch's shape."""
-        with ops.name_scope(self.name + "/" + name):
+        with ops.name_scope(self._name + "/" + name):
             shape = ops.convert_to_tensor(sample_shape, dtype=dtypes.int32, name="sample_shape")
             static = shape.get_shape().ndims
             flat = array_ops.reshape(shape, [-1]) if static == 0 else shape
@@ -92,41 +92,41 @@ class Distribution:
         return ops.convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
 
     def _call(self, what, name, *args):
-        with ops.name_scope(self.name + "/" + name, values=args):
+        with ops.name_scope(self._name + "/" + name, values=args):
             return getattr(self, what)(*args)
 
     def log_prob(self, value, name="log_prob"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return self._log_prob(self._value(value))
 
     def prob(self, value, name="prob"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return self._prob(self._value(value))
 
     def _prob(self, value):
         return math_ops.exp(self._log_prob(value))
 
     def cdf(self, value, name="cdf"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return self._cdf(self._value(value))
 
     def log_cdf(self, value, name="log_cdf"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return self._log_cdf(self._value(value))
 
     def _log_cdf(self, value):
         return math_ops.log(self._cdf(value))
 
     def survival_function(self, value, name="survival_function"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return 1.0 - self._cdf(self._value(value))
 
     def log_survival_function(self, value, name="log_survival_function"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return math_ops.log1p(-self._cdf(self._value(value)))
 
     def quantile(self, value, name="quantile"):
-        with ops.name_scope(self.name + "/" + name, values=[value]):
+        with ops.name_scope(self._name + "/" + name, values=[value]):
             return self._quantile(ops.convert_to_tensor(value, dtype=self.dtype))
 
     def entropy(self, name="entropy"):
@@ -152,12 +152,12 @@ class Distribution:
 
     def kl_divergence(self, other, name="kl_divergence"):
         from ferroflow.python.ops.distributions import kullback_leibler
-        with ops.name_scope(self.name + "/" + name):
+        with ops.name_scope(self._name + "/" + name):
             return kullback_leibler.kl_divergence(self, other)
 
     def cross_entropy(self, other, name="cross_entropy"):
         """Entropy plus divergence."""
-        with ops.name_scope(self.name + "/" + name):
+        with ops.name_scope(self._name + "/" + name):
             return self.entropy() + self.kl_divergence(other)
 
     def __getattr__(self, name):

@@ -141,7 +141,7 @@ class Uniform(base.Distribution):
     high = property(lambda self: self._high)
 
     def range(self, name="range"):
-        with ops.name_scope(self.name + "/" + name):
+        with ops.name_scope(self._name + "/" + name):
             return self._high - self._low
 
     def _batch_shape(self):

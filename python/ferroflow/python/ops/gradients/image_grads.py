@@ -57,3 +57,17 @@ def _extract_image_patches(op, grad):
     return g.Conv2DBackpropInput(
         array_ops.shape(image), filters, grad, strides=op.get_attr("strides"), padding=op.get_attr("padding"),
         dilations=op.get_attr("rates"))
+
+
+@gradient("ImageProjectiveTransformV2")
+def _image_projective_transform(op, dy):
+    """The gradient seen through the inverse transforms."""
+    images, transforms = op.inputs[0], op.inputs[1]
+    if images.dtype.base_dtype not in (dtypes.float16, dtypes.float32, dtypes.float64):
+        return [None, None, None]
+    ones = array_ops.ones_like(transforms[:, :1])
+    matrices = array_ops.reshape(array_ops.concat([transforms, ones], axis=1), [-1, 3, 3])
+    rows = array_ops.reshape(g.MatrixInverse(matrices), [-1, 9])
+    back = (rows / rows[:, 8:9])[:, :8]
+    return [g.ImageProjectiveTransformV2(dy, back, array_ops.shape(images)[1:3], interpolation=op.get_attr("interpolation"),
+                                         fill_mode=op.get_attr("fill_mode")), None, None]
