@@ -49,7 +49,7 @@ def main():
                 numbers = {k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}
                 kind = numbers.pop("kind", "train")
                 print(json.dumps(dict(by, kind=kind, log=name, **numbers)))
-        elif name in ("memcheck", "racecheck"):
+        elif name.startswith(("memcheck", "racecheck")):
             with open(path) as f:
                 text = f.read()
             ok = "ERROR SUMMARY: 0 errors" in text or "RACECHECK SUMMARY: 0 hazards" in text
