@@ -38,6 +38,15 @@ step() {
   echo "== $name: exit code $?, $((SECONDS - began)) s"
   tail -c 1500 "$OUT/$name.log"
 }
+# The first step, with an empty cache of kernels and again with a full one.
+first() {
+  XDG_CACHE_HOME=$PWD/first-$1 ./ferroflow-oracle gpu-train "$1" --seconds 0
+}
+export -f first
+for model in mlp cnn resnet50 block; do
+  step first-cold-$model timeout 60 bash -c "first $model"
+  step first-warm-$model timeout 60 bash -c "first $model"
+done
 step train-cold timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3 --compare
 step train-warm timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3
 step train-cnn timeout 60 ./ferroflow-oracle gpu-train cnn --seconds 3 --compare

@@ -72,7 +72,8 @@ impl TrainedModel {
         let first_step_s = began.elapsed().as_secs_f64();
         if time.is_zero() {
             let losses = self.losses(&session, 5)?;
-            return Ok(json!({"impl": "ferroflow", "first_loss": first, "losses": losses}));
+            return Ok(json!({"impl": "ferroflow", "first_step_s": first_step_s,
+                "first_loss": first, "losses": losses}));
         }
         self.losses(&session, 20)?;
         let mut rates = Vec::new();
