@@ -41,7 +41,7 @@ def main():
     for log in sorted(os.listdir(options.results)):
         name = log.removesuffix(".log")
         path = os.path.join(options.results, log)
-        if name.startswith(("train-", "ranks-", "tasks", *PEERS)):
+        if name.startswith(("first-", "train-", "ranks-", "tasks", *PEERS)):
             how = PEERS.get(name)
             by = dict(head, command="python3 bench/gpu/" + how) if how else ran
             for found in lines(path):
@@ -49,11 +49,11 @@ def main():
                 numbers = {k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}
                 kind = numbers.pop("kind", "train")
                 print(json.dumps(dict(by, kind=kind, log=name, **numbers)))
-        elif name in ("memcheck", "racecheck"):
+        elif name.startswith(("memcheck", "racecheck")):
             with open(path) as f:
                 text = f.read()
             ok = "ERROR SUMMARY: 0 errors" in text or "RACECHECK SUMMARY: 0 hazards" in text
-            finished = "SUMMARY:" in text
+            finished = "SUMMARY:" in text and "didn't terminate successfully" not in text
             print(json.dumps(dict(
                 ran, kind="sanitizer", tool=name, finished=finished, ok=ok if finished else None)))
     ops = collections.defaultdict(list)

@@ -38,6 +38,15 @@ step() {
   echo "== $name: exit code $?, $((SECONDS - began)) s"
   tail -c 1500 "$OUT/$name.log"
 }
+# The first step, with an empty cache of kernels and again with a full one.
+first() {
+  XDG_CACHE_HOME=$PWD/first-$1 ./ferroflow-oracle gpu-train "$1" --seconds 0
+}
+export -f first
+for model in mlp cnn resnet50 block; do
+  step first-cold-$model timeout 60 bash -c "first $model"
+  step first-warm-$model timeout 60 bash -c "first $model"
+done
 step train-cold timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3 --compare
 step train-warm timeout 60 ./ferroflow-oracle gpu-train mlp --seconds 3
 step train-cnn timeout 60 ./ferroflow-oracle gpu-train cnn --seconds 3 --compare
@@ -66,9 +75,18 @@ if python3 -c 'import jax' 2>/dev/null; then
   step jax-models timeout 60 python3 jax_models.py --models mlp,cnn --seconds 2
 fi
 step check timeout 200 ./ferroflow-oracle gpu-check recorded.bin.gz --out "$OUT/ops.jsonl"
+profiler=$(command -v ncu || ls /usr/local/cuda*/bin/ncu 2>/dev/null | head -1)
+if [ -n "$profiler" ]; then
+  # The time of each kernel, without changing the clocks.
+  step kernels timeout 120 "$profiler" --clock-control none --metrics gpu__time_duration.sum --csv \
+    ./ferroflow-oracle gpu-train block --seconds 0
+fi
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
 if [ -n "$sanitizer" ]; then
-  # The mlp has few kernels: racecheck follows every access to shared memory.
-  step racecheck timeout 90 "$sanitizer" --tool racecheck ./ferroflow-oracle gpu-train mlp --batch 4 --seconds 0.01
-  step memcheck timeout 90 "$sanitizer" --tool memcheck ./ferroflow-oracle gpu-train cnn --batch 4 --seconds 0.01
+  # Six steps each: racecheck follows every access to shared memory.
+  step racecheck timeout 90 "$sanitizer" --tool racecheck ./ferroflow-oracle gpu-train mlp --batch 4 --seconds 0
+  step racecheck-cnn timeout 120 "$sanitizer" --tool racecheck ./ferroflow-oracle gpu-train cnn --batch 2 --seconds 0
+  step racecheck-block timeout 150 "$sanitizer" --tool racecheck ./ferroflow-oracle gpu-train block --batch 1 --seconds 0
+  step memcheck timeout 90 "$sanitizer" --tool memcheck ./ferroflow-oracle gpu-train cnn --batch 4 --seconds 0
+  step memcheck-block timeout 90 "$sanitizer" --tool memcheck ./ferroflow-oracle gpu-train block --batch 1 --seconds 0
 fi

@@ -10,7 +10,7 @@ mod recording;
 pub use memory_plan::MemoryPlan;
 pub use recording::{
     GivenBack, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
-    StepDownload, StepMemory,
+    StepDownload, StepMemory, take_early,
 };
 
 use crate::{Buffer, DType, Error, Result, Tensor, err};
@@ -52,6 +52,11 @@ pub trait Gpu: Send + Sync {
     /// text once.
     fn load(&self, text: &str, name: &str) -> Result<GpuFunction>;
 
+    /// Begins to compile `text` on another thread. A hint that one of its kernels is loaded soon.
+    fn prepare(&self, text: &str) {
+        let _ = text;
+    }
+
     /// Enqueues a kernel.
     fn launch(&self, launch: &Launch<'_>) -> Result<()>;
 
@@ -89,6 +94,12 @@ pub trait Gpu: Send + Sync {
         let ran = step.run();
         step.finish();
         ran.map(|_| None)
+    }
+
+    /// Notes that the work which this thread has enqueued computes the result of a recorded step at
+    /// `address`, and that no later work of the step changes it.
+    fn note_result(&self, address: u64) {
+        let _ = address;
     }
 
     /// Bytes that recorded steps have reserved.
@@ -292,6 +303,8 @@ pub struct Gemm {
     pub batch: usize,
     /// Elements between the matrices `a`, `b` and `c` of one product and the next.
     pub strides: [usize; 3],
+    /// Address of `n` elements that are added to each row of `c`, for floats of at most 32 bits.
+    pub bias: Option<u64>,
     /// Adds to `c` instead of replacing it.
     pub accumulate: bool,
 }

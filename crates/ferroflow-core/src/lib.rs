@@ -54,7 +54,7 @@ pub use gpu::{
     ConvolutionResult, DeviceBuffer, DownloadDone, GPU_PRELUDE, Gemm, GivenBack, Gpu,
     GpuCommunicator, GpuConvolution, GpuFunction, GpuMemory, GpuReduction, GpuTrace, Launch,
     LaunchArg, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
-    StepDownload, StepMemory, ToHostDone,
+    StepDownload, StepMemory, ToHostDone, take_early,
 };
 pub use gpu_choice::GpuChoice;
 pub use gpu_timeline::{GpuTimeline, GpuWork};

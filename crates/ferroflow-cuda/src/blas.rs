@@ -44,7 +44,7 @@ struct Plan {
     algorithm: cublasLtMatmulAlgo_t,
 }
 
-// SAFETY: descriptors are not changed after they are made.
+// SAFETY: only the address of a bias is changed after a descriptor is made, under a lock.
 unsafe impl Send for Plan {}
 
 impl Blas {
@@ -60,6 +60,11 @@ impl Blas {
     /// `c' = b' * a'`.
     pub fn multiply(&self, gemm: &Gemm, stream: *mut c_void) -> Result<()> {
         let plan = self.plan(gemm)?;
+        // No other call may set the address of its bias until this product is enqueued.
+        let _lock = gemm.bias.map(|_| self.known.lock());
+        if let Some(bias) = gemm.bias {
+            set_bias(plan.desc, bias)?;
+        }
         let (one, zero) = ([1.0f64], [0.0f64]);
         let (one_narrow, zero_narrow) = ([1.0f32], [0.0f32]);
         let (one, zero): (*const c_void, *const c_void) = match gemm.dtype {
@@ -96,18 +101,18 @@ impl Blas {
     fn plan(&self, gemm: &Gemm) -> Result<Plan> {
         let alignment = |address: u64| 1 << address.trailing_zeros().min(8);
         let kind = ProductKind {
-            gemm: Gemm { a: 0, b: 0, c: 0, ..gemm.clone() },
+            gemm: Gemm { a: 0, b: 0, c: 0, bias: gemm.bias.map(|_| 0), ..gemm.clone() },
             alignments: [gemm.b, gemm.a, gemm.c].map(alignment),
         };
         if let Some(known) = self.known.lock().get(&kind) {
             return Ok(*known);
         }
-        let plan = self.make_plan(&kind)?;
+        let plan = self.make_plan(&kind, gemm.bias)?;
         self.known.lock().insert(kind, plan);
         Ok(plan)
     }
 
-    fn make_plan(&self, kind: &ProductKind) -> Result<Plan> {
+    fn make_plan(&self, kind: &ProductKind, bias: Option<u64>) -> Result<Plan> {
         let gemm = &kind.gemm;
         let (element, compute, scale) = match gemm.dtype {
             DType::Float if self.allow_tf32 => {
@@ -129,6 +134,11 @@ impl Blas {
         blas(made, "a product's description")?;
         set_transpose(desc, DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, gemm.transpose_b)?;
         set_transpose(desc, DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, gemm.transpose_a)?;
+        if let Some(bias) = bias {
+            let epilogue = [sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32];
+            set_desc(desc, DescAttribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
+            set_bias(desc, bias)?;
+        }
         let &Gemm { m, n, k, batch, strides, .. } = gemm;
         let b = if gemm.transpose_b { (k, n) } else { (n, k) };
         let a = if gemm.transpose_a { (m, k) } else { (k, m) };
@@ -210,16 +220,19 @@ fn set_transpose(
     attribute: DescAttribute,
     transpose: bool,
 ) -> Result<()> {
-    let value = [i32::from(transpose)];
-    // SAFETY: the attribute is a 32-bit operation, of which 0 is none and 1 a transposition.
-    let status = unsafe {
-        sys::cublasLtMatmulDescSetAttribute(
-            desc,
-            attribute,
-            value.as_ptr().cast(),
-            size_of::<i32>(),
-        )
-    };
+    // The attribute is a 32-bit operation, of which 0 is none and 1 a transposition.
+    set_desc(desc, attribute, &[i32::from(transpose)])
+}
+
+fn set_bias(desc: cublasLtMatmulDesc_t, bias: u64) -> Result<()> {
+    set_desc(desc, DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &[bias])
+}
+
+/// Sets an attribute, whose type is that of the one value.
+fn set_desc<T>(desc: cublasLtMatmulDesc_t, attribute: DescAttribute, value: &[T; 1]) -> Result<()> {
+    let (value, size) = (value.as_ptr().cast(), size_of::<T>());
+    // SAFETY: the value has this size and outlives the call, which copies it.
+    let status = unsafe { sys::cublasLtMatmulDescSetAttribute(desc, attribute, value, size) };
     blas(status, "a product's description")
 }
 

@@ -9,6 +9,7 @@ use crate::graph::CudaStep;
 use crate::ipc::{self, Imported};
 use crate::libraries;
 use crate::nccl;
+use crate::prepare::Preparations;
 use crate::status;
 use crate::trace::CudaTrace;
 use crate::transfer::Transfers;
@@ -80,9 +81,8 @@ pub struct CudaGpu {
     description: String,
     /// Its address on the host's bus.
     bus: String,
-    architecture: String,
     context: Context,
-    compiler: Arc<Compiler>,
+    prepared: Preparations,
     blas: Blas,
     /// Loaded by the first convolution: the library is large.
     dnn: OnceLock<Option<Dnn>>,
@@ -141,6 +141,7 @@ impl CudaGpu {
             // SAFETY: the driver writes at most `len` bytes.
             unsafe { sys::cuDeviceGetPCIBusId(to, len, device) }
         })?;
+        let architecture = format!("sm_{major}{minor}");
         let blas = Blas::new(workspace, options.allow_tf32)?;
         let transfers = Transfers::new(context)?;
         Ok(Arc::new_cyclic(|own| CudaGpu {
@@ -150,9 +151,8 @@ impl CudaGpu {
                  {major}.{minor}"
             ),
             bus,
-            architecture: format!("sm_{major}{minor}"),
             context,
-            compiler,
+            prepared: Preparations::new(move |text| compiler.binary(text, &architecture)),
             blas,
             dnn: OnceLock::new(),
             allow_tf32: options.allow_tf32,
@@ -248,7 +248,7 @@ impl CudaGpu {
         if let Some(module) = self.modules.lock().get(&key) {
             return Ok(module.0);
         }
-        let binary = self.compiler.binary(text, &self.architecture)?;
+        let binary = self.prepared.binary(text)?;
         let mut module = std::ptr::null_mut();
         // SAFETY: the binary is the compiler's output, and outlives the call.
         let status = unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) };
@@ -353,6 +353,12 @@ impl Gpu for CudaGpu {
         Ok(function)
     }
 
+    fn prepare(&self, text: &str) {
+        if !self.modules.lock().contains_key(&self.hasher.hash_one(text)) {
+            self.prepared.begin(text);
+        }
+    }
+
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.context.make_current()?;
@@ -394,6 +400,10 @@ impl Gpu for CudaGpu {
 
     fn records_steps(&self) -> bool {
         true
+    }
+
+    fn note_result(&self, address: u64) {
+        self.recorder.note_result(address);
     }
 
     fn recorded_memory(&self) -> usize {

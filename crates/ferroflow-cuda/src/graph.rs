@@ -3,16 +3,24 @@
 use crate::gpu::CudaGpu;
 use crate::{libraries, status};
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode};
-use ferroflow_core::{Gpu, RecordedStep, RecordedWork, Recording, Replay, Result, StepDownload};
+use ferroflow_core::{
+    Gpu, RecordedStep, RecordedWork, Recording, Replay, Result, StepDownload, take_early,
+};
 use std::sync::Arc;
 
 /// The work of a step. Its constants are in memory of their own.
 pub(crate) struct CudaStep {
     gpu: Arc<CudaGpu>,
-    work: Vec<RecordedWork>,
+    /// What computes the early results, and the rest.
+    parts: Vec<Part>,
+    early: Vec<u64>,
     generation: u64,
     /// Addresses and sizes of the constants.
     constants: Vec<(u64, usize)>,
+}
+
+struct Part {
+    work: Vec<RecordedWork>,
     /// `None` if the driver could not make a graph: the pieces of work are enqueued one by one.
     graph: Option<Graph>,
 }
@@ -36,22 +44,25 @@ impl Drop for Graph {
 impl CudaStep {
     /// Prepares the recorded work of a step.
     pub fn new(gpu: Arc<CudaGpu>, recording: Recording) -> Result<CudaStep> {
-        let Recording { work, generation } = recording;
+        let Recording { work, early, split, generation } = recording;
         let mut step =
-            CudaStep { gpu, work: Vec::new(), generation, constants: Vec::new(), graph: None };
+            CudaStep { gpu, parts: Vec::new(), early, generation, constants: Vec::new() };
+        let mut first = Vec::with_capacity(work.len());
         for one in work {
             let RecordedWork::Upload { from, to } = one else {
-                step.work.push(one);
+                first.push(one);
                 continue;
             };
             let constant = step.gpu.alloc(from.len())?;
             step.constants.push((constant, from.len()));
             step.gpu.upload(&from, constant)?;
-            step.work.push(RecordedWork::Copy { from: constant, to, bytes: from.len() });
+            first.push(RecordedWork::Copy { from: constant, to, bytes: from.len() });
         }
-        if libraries::has_graphs() {
+        let rest = first.split_off(split);
+        for work in [first, rest].into_iter().filter(|work| !work.is_empty()) {
             // Without a graph the work is the same, and only slower to enqueue.
-            step.graph = capture(&step.gpu, &step.work).ok();
+            let graph = libraries::has_graphs().then(|| capture(&step.gpu, &work).ok()).flatten();
+            step.parts.push(Part { work, graph });
         }
         Ok(step)
     }
@@ -60,21 +71,31 @@ impl CudaStep {
         for (from, to) in feeds {
             self.gpu.upload(from, *to)?;
         }
-        let stream = self.gpu.context().stream();
-        self.gpu.count_launches(self.work.len());
-        match &self.graph {
-            Some(graph) => {
-                // SAFETY: graph and stream are valid. The memory of the graph's work belongs to the
-                // arena, to constants of this step, and to tensors that the caller keeps.
-                let status = unsafe { sys::cuGraphLaunch(graph.0, stream) };
-                status::driver(status, "launching a graph")?;
-            }
-            None => self.work.iter().try_for_each(|work| self.gpu.enqueue_on(work, stream))?,
+        let mut first = take_early(fetches, &self.early);
+        for part in &self.parts {
+            self.enqueue_part(part)?;
+            self.download(first.drain(..));
         }
-        for StepDownload { from, bytes, done } in fetches.drain(..) {
+        self.download(fetches.drain(..));
+        Ok(())
+    }
+
+    fn enqueue_part(&self, part: &Part) -> Result<()> {
+        let stream = self.gpu.context().stream();
+        self.gpu.count_launches(part.work.len());
+        let Some(graph) = &part.graph else {
+            return part.work.iter().try_for_each(|work| self.gpu.enqueue_on(work, stream));
+        };
+        // SAFETY: graph and stream are valid. The memory of the graph's work belongs to the arena,
+        // to constants of this step, and to tensors that the caller keeps.
+        let status = unsafe { sys::cuGraphLaunch(graph.0, stream) };
+        status::driver(status, "launching a graph")
+    }
+
+    fn download(&self, fetches: impl Iterator<Item = StepDownload>) {
+        for StepDownload { from, bytes, done } in fetches {
             self.gpu.download(from, bytes, done);
         }
-        Ok(())
     }
 }
 
@@ -87,7 +108,7 @@ impl RecordedStep for CudaStep {
 
 impl Drop for CudaStep {
     fn drop(&mut self) {
-        if self.graph.is_some() {
+        if self.parts.iter().any(|part| part.graph.is_some()) {
             // The last launch may be under way. Its error is reported elsewhere.
             let _ = self.gpu.synchronize();
         }

@@ -11,6 +11,7 @@ mod graph;
 mod ipc;
 mod libraries;
 mod nccl;
+mod prepare;
 mod status;
 mod trace;
 mod transfer;

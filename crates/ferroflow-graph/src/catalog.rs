@@ -2,12 +2,12 @@
 
 use crate::op_def::{
     ArgDef, AttrDef, CallKind, ControlFlow, FlopsFn, KernelFn, MakeBlockKernel, OpCost, OpDef,
-    OpRole,
+    OpMoves, OpRole,
 };
 use crate::passes::PrecisionClass;
 use crate::{
-    GpuFormula, GpuFuser, GpuRows, GpuSupport, GpuTypes, GradientScope, KernelInit, OpGradient,
-    ShapeCtx, Term, signature,
+    GpuFormula, GpuFuser, GpuMover, GpuRows, GpuSupport, GpuTypes, GradientScope, KernelInit,
+    OpGradient, ShapeCtx, Term, signature,
 };
 use ferroflow_core::{KernelBox, PartialShape, Result};
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub struct Catalog {
     ops: BTreeMap<String, Arc<OpDef>>,
     gpu_fuser: Option<GpuFuser>,
+    gpu_mover: Option<GpuMover>,
 }
 
 impl Catalog {
@@ -99,7 +100,7 @@ impl Catalog {
     pub fn filtered(&self, keep: impl Fn(&OpDef) -> bool) -> Catalog {
         let kept = self.ops.iter().filter(|(_, op)| keep(op));
         let ops = kept.map(|(name, op)| (name.clone(), op.clone())).collect();
-        Catalog { ops, gpu_fuser: self.gpu_fuser }
+        Catalog { ops, gpu_fuser: self.gpu_fuser, gpu_mover: self.gpu_mover }
     }
 
     /// Fuses nodes on GPUs that have formulas, by kernels that `fuser` makes.
@@ -110,6 +111,16 @@ impl Catalog {
     /// What makes the kernels of fused nodes on GPUs.
     pub fn gpu_fuser(&self) -> Option<GpuFuser> {
         self.gpu_fuser
+    }
+
+    /// Fuses nodes on GPUs that move elements, by kernels that `mover` makes.
+    pub fn move_on_gpus_with(&mut self, mover: GpuMover) {
+        self.gpu_mover = Some(mover);
+    }
+
+    /// What makes the kernels of fused moves on GPUs.
+    pub fn gpu_mover(&self) -> Option<GpuMover> {
+        self.gpu_mover
     }
 
     /// All ops, by name.
@@ -194,6 +205,12 @@ impl OpBuilder<'_> {
     /// Marks it as its own inverse: `f(f(x))` is `x`, to the bit and for every dtype.
     pub fn involution(mut self) -> Self {
         self.def.is_involution = true;
+        self
+    }
+
+    /// Says how it moves elements.
+    pub fn moves(mut self, moves: OpMoves) -> Self {
+        self.def.moves = Some(moves);
         self
     }
 
@@ -359,6 +376,16 @@ impl OpBuilder<'_> {
     pub fn gpu_if(mut self, condition: fn(&crate::Attrs) -> bool) -> Self {
         let gpu = self.def.gpu.as_mut().expect("gpu() or anywhere() comes first");
         gpu.condition = Some(condition);
+        self
+    }
+
+    /// Names the kernel that also adds a bias, beside the GPU kernel declared before.
+    pub fn gpu_with_bias(
+        mut self,
+        make: impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync + 'static,
+    ) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() comes first");
+        gpu.with_bias = Some(Arc::new(make));
         self
     }
 

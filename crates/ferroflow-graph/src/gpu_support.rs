@@ -3,8 +3,9 @@
 use crate::attr::Attrs;
 use crate::block_kernel::OperandShapes;
 use crate::graph::Node;
+use crate::kernel_init::KernelInit;
 use crate::op_def::{ArgDef, KernelFn, PortType};
-use ferroflow_core::{DType, Gpu, PartialShape, Result, Tensor, err};
+use ferroflow_core::{DType, Gpu, KernelBox, PartialShape, Result, Tensor, err};
 use std::sync::Arc;
 
 /// Type attributes and the dtypes for which there is a GPU kernel.
@@ -26,6 +27,9 @@ pub struct GpuSupport {
     pub host_outputs: Vec<&'static str>,
     /// The formula that its kernel applies to each element, if that is all it does.
     pub formula: Option<GpuFormula>,
+    /// Makes the kernel that also adds a bias, the last input, to the last dimension of its result.
+    /// Only for floats of at most 32 bits.
+    pub with_bias: Option<KernelFn>,
     /// What its kernel does with whole rows, if that can be fused with formulas.
     pub rows: Option<GpuRows>,
 }
@@ -159,8 +163,23 @@ impl FusedFormulas {
 pub type FusedOnGpu =
     Box<dyn Fn(&Arc<dyn Gpu>, &mut Vec<Tensor>) -> Result<Option<Tensor>> + Send + Sync>;
 
-/// Makes the kernel of fused formulas.
-pub type GpuFuser = fn(&FusedFormulas) -> Result<FusedOnGpu>;
+/// Makes the kernel of fused formulas for a node.
+pub type GpuFuser = fn(&FusedFormulas, &KernelInit<'_>) -> Result<FusedOnGpu>;
+
+/// Copies of parts of tensors into one tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuMoves {
+    /// The shape of the result.
+    pub shape: Vec<usize>,
+    /// The loops of each copy, outermost first: how often, and how far the source and the
+    /// destination step.
+    pub loops: Vec<(usize, isize, isize)>,
+    /// For each input, the number of its elements, and the first element on either side.
+    pub parts: Vec<(usize, isize, isize)>,
+}
+
+/// Makes a kernel that copies each input as described.
+pub type GpuMover = fn(&GpuMoves) -> Result<KernelBox>;
 
 impl GpuSupport {
     /// Whether it is for nodes with these attributes.

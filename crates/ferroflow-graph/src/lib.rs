@@ -30,7 +30,7 @@ pub use def::{FunctionDef, GraphDef, NodeDef, Versions};
 pub use function::{FunctionGraph, FunctionLibrary, SYMBOLIC_GRADIENT};
 pub use gpu_support::{
     FormulaOperand, FormulaStep, FormulaText, FusedFormulas, FusedOnGpu, FusedRows, GpuFold,
-    GpuFormula, GpuFuser, GpuPorts, GpuRows, GpuSupport, GpuTypes, RowResult,
+    GpuFormula, GpuFuser, GpuMover, GpuMoves, GpuPorts, GpuRows, GpuSupport, GpuTypes, RowResult,
 };
 pub use gradient::{
     EndpointGradient, EndpointSlices, GradientFn, GradientOptions, GradientScope, OpGradient, Term,
@@ -43,7 +43,7 @@ pub use kernel_init::{
 pub use node_sizes::NodeSizes;
 pub use op_def::{
     AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, CallKind, ControlFlow, FlopsFn, KernelFn,
-    MakeBlockKernel, OpCost, OpDef, OpRole, PortType, ShapeFn, TypeSource,
+    MakeBlockKernel, OpCost, OpDef, OpMoves, OpRole, PortType, ShapeFn, TypeSource,
 };
 pub use run_metadata::{NodeTiming, RunMetadata};
 pub use shape::ShapeCtx;

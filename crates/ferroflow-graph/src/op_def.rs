@@ -17,6 +17,19 @@ pub type MakeBlockKernel = fn(&Attrs) -> Option<AnyBlockKernel>;
 /// Estimates the floating-point operations of a node.
 pub type FlopsFn = fn(&NodeSizes<'_>) -> f64;
 
+/// How an op moves elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpMoves {
+    /// Cuts input 1 into equal parts along the dimension that input 0 names.
+    Split,
+    /// Joins its inputs along the dimension that the last one names.
+    Join,
+    /// Gives input 0 another shape.
+    Reshape,
+    /// Puts the dimensions of input 0 in the order of input 1.
+    Transpose,
+}
+
 /// An op: signature, properties, and how to compute it.
 #[derive(Clone)]
 pub struct OpDef {
@@ -40,6 +53,8 @@ pub struct OpDef {
     pub is_commutative: bool,
     /// It has one input and is its own inverse, to the bit: `f(f(x))` is `x`.
     pub is_involution: bool,
+    /// How it moves the elements of its inputs, if that is all it does.
+    pub moves: Option<OpMoves>,
     /// It takes any number of inputs of one type, in any order.
     pub is_aggregate: bool,
     /// Accepts references to uninitialized variables.
@@ -272,6 +287,7 @@ impl OpDef {
             is_stateful: false,
             is_commutative: false,
             is_involution: false,
+            moves: None,
             is_aggregate: false,
             allows_uninitialized_input: false,
             control_flow: None,

@@ -30,7 +30,9 @@ pub use cost::{CostModel, LinkCost, MeasuredCosts};
 pub use cse::merge_common;
 pub use ends::transfer_ends;
 pub use fold::{EvaluateFn, fold, has_nodes_to_fold};
-pub use fuse::{fuse_elementwise, fuse_epilogues, fuse_on_gpus};
+pub use fuse::{
+    fuse_biases_on_gpus, fuse_elementwise, fuse_epilogues, fuse_moves_on_gpus, fuse_on_gpus,
+};
 pub use identity::remove_identities;
 pub use infer::infer;
 pub(crate) use infer::{constant, node_shapes};
@@ -123,6 +125,9 @@ pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate
         // Before element-wise fusion, which would take the bias and the activation.
         fuse_epilogues(step);
         fuse_elementwise(step);
+        // Before formulas are fused, which is last because fused formulas tell no shapes.
+        fuse_moves_on_gpus(step, catalog);
+        fuse_biases_on_gpus(step);
         fuse_on_gpus(step, catalog);
     }
 }

@@ -165,9 +165,9 @@ impl GpuKernel {
         GpuKernel { text: text.into(), name, function: OnceLock::new() }
     }
 
-    /// Compiles it now, so that the first step does not wait for it.
-    pub fn loaded(self, init: &KernelInit<'_>) -> Result<GpuKernel> {
-        self.function(gpu_of(init)?.as_ref())?;
+    /// Begins to compile it, so that the first step waits less.
+    pub fn prepared(self, init: &KernelInit<'_>) -> Result<GpuKernel> {
+        gpu_of(init)?.prepare(&self.text);
         Ok(self)
     }
 

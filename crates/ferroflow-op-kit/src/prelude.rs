@@ -14,6 +14,7 @@ pub use ferroflow_core::{
 };
 pub use ferroflow_graph::{
     AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GpuFold, GpuFormula,
-    GpuRows, GradientScope, KernelInit, MakeBlockKernel, NodeSizes, OpRole, ShapeCtx, Term, shape,
+    GpuRows, GradientScope, KernelInit, MakeBlockKernel, NodeSizes, OpMoves, OpRole, ShapeCtx,
+    Term, shape,
 };
 pub use std::sync::Arc;

@@ -17,4 +17,5 @@ pub fn register(c: &mut Catalog) {
     ferroflow_ops_state::register(c);
     precision::register(c);
     c.fuse_on_gpus_with(ferroflow_op_kit::gpu::elementwise::fused);
+    c.move_on_gpus_with(ferroflow_op_kit::gpu::copy::moved);
 }

@@ -185,6 +185,7 @@ fn listed_product(gemm: &Gemm) -> ListedWork {
         letter(transpose_a),
         letter(transpose_b)
     );
+    let label = if gemm.bias.is_some() { format!("{label} + bias") } else { label };
     let elements = batch * (m * k + k * n + m * n);
     let size = dtype.size().unwrap_or(1);
     // Products of floats have half the speed.
@@ -288,6 +289,10 @@ impl Gpu for NullGpu {
 
     fn records_steps(&self) -> bool {
         true
+    }
+
+    fn note_result(&self, address: u64) {
+        self.recorder.note_result(address);
     }
 
     fn recorded_memory(&self) -> usize {

@@ -4,6 +4,7 @@ use ferroflow::prelude::*;
 use ferroflow_core::Gpu;
 use ferroflow_oracle::gpu::DeviceCheck;
 use ferroflow_oracle::models::TrainedModel;
+use ferroflow_oracle::null_gpu::NullGpu;
 use ferroflow_oracle::record::Records;
 use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use std::path::Path;
@@ -245,4 +246,43 @@ fn fused_reductions_give_what_the_cpu_gives() {
         }
         assert!(gpu.launches() > 0, "nothing was on the GPU");
     }
+}
+
+#[test]
+fn heads_of_an_attention_are_copied_once() {
+    let graph = Graph::new();
+    graph.set_seed(3);
+    let g = &graph;
+    // Two texts of four words, and two heads for each of three parts.
+    let (loss, train) = g.device("/gpu:0", || {
+        let all = g.variable("all", ferroflow::train::init::glorot_uniform([8, 12]));
+        let parts = all.split(3, 1);
+        let heads = parts.iter().map(|t| t.reshape([2, 4, 2, 2]).transpose(&[0, 2, 1, 3]));
+        let heads: Vec<Output> = heads.collect();
+        let mixed = heads[0].matmul_with(&heads[1], false, true).matmul(&heads[2]);
+        let loss = mixed.transpose(&[0, 2, 1, 3]).reshape([8, 4]).square().sum(&[0, 1]);
+        let train = Sgd::new(0.1).minimize(&loss);
+        (loss, train)
+    });
+    let session = |gpus: &[Arc<dyn Gpu>]| {
+        let options = LocalOptions { gpus: gpus.to_vec(), ..LocalOptions::default() };
+        let session = Session::local_with(&graph, &options).expect("a session");
+        session.run(&graph.global_initializer()).expect("initial values");
+        session
+    };
+    let step = |session: &Session| session.run((loss.scalar::<f32>(), &train)).expect("a step").0;
+    let losses = |gpus: &[Arc<dyn Gpu>]| {
+        let session = session(gpus);
+        (0..6).map(|_| step(&session)).collect::<Vec<f32>>()
+    };
+    let (on_gpu, on_cpu) = (losses(&[gpu()]), losses(&[]));
+    assert!(on_gpu.iter().zip(&on_cpu).all(|(a, b)| (a - b).abs() < 1e-5), "{on_gpu:?} {on_cpu:?}");
+    assert!(on_gpu[5] < on_gpu[0], "{on_gpu:?}");
+    let nothing = NullGpu::new();
+    let session = session(&[nothing.clone()]);
+    nothing.begin_list();
+    step(&session);
+    let copies = nothing.end_list().iter().filter(|work| work.label == "walk_copy").count();
+    // Each part, the result, and their gradients.
+    assert_eq!(copies, 8);
 }

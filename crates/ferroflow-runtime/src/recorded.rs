@@ -33,6 +33,8 @@ pub(crate) struct Recordings {
     gpu: Arc<dyn Gpu>,
     /// Nodes that copy results to the host.
     to_host: HashSet<u32>,
+    /// These nodes, and all nodes that they depend on.
+    for_results: HashSet<u32>,
     /// Nodes that change variables.
     writers: HashSet<u32>,
     /// Kernels that wait, unless they pass their input on.

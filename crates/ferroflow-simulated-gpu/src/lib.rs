@@ -13,7 +13,7 @@ pub use emulator::{EmulatedKernel, Emulator, kernel_names};
 use ferroflow_core::{
     DownloadDone, Gemm, GivenBack, Gpu, GpuCommunicator, GpuFunction, GpuMemory, GpuTrace, HashMap,
     Launch, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
-    Result, StepDownload, bail, ensure, err,
+    Result, StepDownload, bail, ensure, err, take_early,
 };
 use parking_lot::Mutex;
 use std::alloc::Layout;
@@ -287,6 +287,10 @@ impl Gpu for SimulatedGpu {
         self.options.records_steps
     }
 
+    fn note_result(&self, address: u64) {
+        self.recorder.note_result(address);
+    }
+
     fn recorded_memory(&self) -> usize {
         self.recorder.memory()
     }
@@ -391,8 +395,16 @@ impl RecordedStep for SimulatedStep {
         let gpu = &self.gpu;
         let replayed = gpu.recorder.replay(self.recording.generation, &mut || {
             feeds.iter().try_for_each(|(from, to)| gpu.upload(from, *to))?;
-            self.recording.work.iter().try_for_each(|work| work.enqueue(gpu.as_ref()))?;
-            fetches.drain(..).for_each(|fetch| gpu.download(fetch.from, fetch.bytes, fetch.done));
+            let Recording { work, early, split, .. } = &self.recording;
+            let first = take_early(fetches, early);
+            for (work, fetches) in
+                [(&work[..*split], first), (&work[*split..], std::mem::take(fetches))]
+            {
+                work.iter().try_for_each(|work| work.enqueue(gpu.as_ref()))?;
+                fetches
+                    .into_iter()
+                    .for_each(|fetch| gpu.download(fetch.from, fetch.bytes, fetch.done));
+            }
             Ok(())
         })?;
         gpu.replays.fetch_add(u64::from(replayed == Replay::Done), Ordering::Relaxed);

@@ -42,6 +42,12 @@ where
                     *sum = *sum + x * wide(y);
                 }
             }
+            // SAFETY: the caller vouches for the address.
+            let bias =
+                gemm.bias.map(|bias| unsafe { std::slice::from_raw_parts(bias as *const T, n) });
+            for (i, x) in bias.unwrap_or(&[]).iter().enumerate() {
+                sums[i] = sums[i] + wide(*x);
+            }
             for (to, sum) in c[row * n..(row + 1) * n].iter_mut().zip(sums) {
                 *to = narrow(if gemm.accumulate { wide(*to) + sum } else { sum });
             }

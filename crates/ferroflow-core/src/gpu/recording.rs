@@ -20,7 +20,9 @@ use std::thread::ThreadId;
 /// Recorded work of one step.
 pub trait RecordedStep: Send + Sync {
     /// Enqueues copies of `feeds` to their addresses, the recorded work, and `fetches`, which it
-    /// takes. If the outcome is not [`Replay::Done`], `fetches` is unchanged.
+    /// takes. Each download follows the work that computes its value, so the caller gets a result
+    /// while the GPU still works on the rest of the step. If the outcome is not [`Replay::Done`],
+    /// `fetches` is unchanged.
     fn replay(&self, feeds: &[(&[u8], u64)], fetches: &mut Vec<StepDownload>) -> Result<Replay>;
 }
 
@@ -143,6 +145,8 @@ pub struct Recorder {
 struct RecorderState {
     turn: Turn,
     work: Vec<RecordedWork>,
+    /// Complete results, and the number of pieces of work at that time.
+    results: Vec<(u64, usize)>,
     /// The step cannot be recorded. It has waited for values of the GPU, on which its work may
     /// depend, or memory ran out.
     is_refused: bool,
@@ -215,8 +219,34 @@ pub enum GivenBack {
 pub struct Recording {
     /// The work, in order.
     pub work: Vec<RecordedWork>,
+    /// The addresses of results that are complete before the rest of the work.
+    pub early: Vec<u64>,
+    /// The number of pieces of work that compute them.
+    pub split: usize,
     /// For [`Recorder::replay`].
     pub generation: u64,
+}
+
+/// Results are not downloaded early if less work than this follows.
+const LEAST_REST: usize = 4;
+
+impl Recording {
+    fn new(work: Vec<RecordedWork>, results: Vec<(u64, usize)>, generation: u64) -> Recording {
+        let split = results.iter().map(|(_, after)| *after).max().unwrap_or(0);
+        let pays = !results.is_empty() && split + LEAST_REST <= work.len();
+        let early = if pays { results } else { Vec::new() };
+        let early = early.into_iter().map(|(address, _)| address).collect();
+        let split = if pays { split } else { work.len() };
+        Recording { work, early, split, generation }
+    }
+}
+
+/// Takes the downloads of `early` results from `fetches`.
+pub fn take_early(fetches: &mut Vec<StepDownload>, early: &[u64]) -> Vec<StepDownload> {
+    let (first, rest) =
+        std::mem::take(fetches).into_iter().partition(|fetch| early.contains(&fetch.from));
+    *fetches = rest;
+    first
 }
 
 impl Recorder {
@@ -331,6 +361,7 @@ impl Recorder {
         }
         let mut state = self.state.lock();
         let mut work = std::mem::take(&mut state.work);
+        let mut results = std::mem::take(&mut state.results);
         let generation = state.arena.generation;
         let memory = ran.as_ref().ok();
         let fetched = |a: &u64| memory.is_some_and(|m| m.fetches.contains(a));
@@ -361,9 +392,12 @@ impl Recorder {
                 |w: &RecordedWork| matches!(w, RecordedWork::Upload { to, .. } if to == feed);
             if let Some(at) = work.iter().position(is_it) {
                 work.remove(at);
+                for (_, after) in &mut results {
+                    *after -= usize::from(at < *after);
+                }
             }
         }
-        Ok(is_whole.then_some(Recording { work, generation }))
+        Ok(is_whole.then(|| Recording::new(work, results, generation)))
     }
 
     fn begin(&self, plan: Option<&Arc<MemoryPlan>>) -> bool {
@@ -413,6 +447,15 @@ impl Recorder {
         if self.is_recording() {
             let work = work();
             self.state.lock().work.push(work);
+        }
+    }
+
+    /// Notes that a result of the step is complete after the work so far.
+    pub fn note_result(&self, address: u64) {
+        if self.is_recording() {
+            let mut state = self.state.lock();
+            let after = state.work.len();
+            state.results.push((address, after));
         }
     }
 
@@ -569,6 +612,29 @@ mod tests {
         recorder.note(|| clear(3));
         let work = made.unwrap().unwrap().work;
         assert!(matches!(work[..], [RecordedWork::Clear { address: 1, .. }]), "{work:?}");
+    }
+
+    #[test]
+    fn results_are_downloaded_before_work_that_does_not_change_them() {
+        let recorder = Recorder::default();
+        let recorded = |rest: usize| {
+            let made = record(&recorder, |r| {
+                r.note(|| RecordedWork::Upload { from: [7][..].into(), to: 9 });
+                r.note(|| clear(1));
+                r.note_result(1);
+                (0..rest).for_each(|_| r.note(|| clear(2)));
+                Ok(StepMemory { feeds: vec![9], ..StepMemory::default() })
+            });
+            made.unwrap().unwrap()
+        };
+        let long = recorded(LEAST_REST);
+        assert_eq!((long.split, &long.early[..], long.work.len()), (1, &[1][..], 1 + LEAST_REST));
+        let short = recorded(LEAST_REST - 1);
+        assert_eq!((short.split, &short.early[..]), (LEAST_REST, &[][..]));
+        let fetch = |from| StepDownload { from, bytes: 4, done: Box::new(|_| ()) };
+        let mut fetches = vec![fetch(2), fetch(1)];
+        let first = take_early(&mut fetches, &long.early);
+        assert_eq!([first[0].from, fetches[0].from], [1, 2]);
     }
 
     #[test]

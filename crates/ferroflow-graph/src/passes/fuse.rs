@@ -6,10 +6,12 @@
 //! ([`originals`]), so values and errors are always theirs. The fused node waits for more than some
 //! of its nodes did, so nodes that can fail must have waited for as much ([`timely`]).
 
+mod bias_on_gpu;
 mod elementwise;
 mod epilogue;
 mod finish;
 mod kernel;
+mod moves;
 mod on_gpu;
 mod originals;
 mod program;
@@ -17,17 +19,20 @@ mod repeat;
 mod rows_on_gpu;
 mod timely;
 
+pub use bias_on_gpu::fuse_biases_on_gpus;
 pub use elementwise::fuse_elementwise;
 pub use epilogue::fuse_epilogues;
+pub use moves::fuse_moves_on_gpus;
 pub use on_gpu::fuse_on_gpus;
 
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::block_kernel::AnyBlockKernel;
+use crate::gpu_support::GpuSupport;
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use crate::op_def::{
     ArgDef, ArgTypes, AttrDef, AttrKind, KernelFn, OpCost, OpDef, PortType, TypeSource,
 };
-use ferroflow_core::DeviceName;
+use ferroflow_core::{DeviceName, PartialShape};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -126,6 +131,13 @@ fn fused_node(
         device: root.device.clone(),
         original_names: nodes().map(|n| n.display_name().to_string()).collect(),
     })
+}
+
+/// Lets a fused node run on GPUs too, and give its shape.
+fn run_on_gpu(node: &mut Node, shape: PartialShape) {
+    let op = Arc::make_mut(&mut node.op);
+    op.gpu = Some(GpuSupport { make: op.cpu.clone(), ..GpuSupport::default() });
+    op.shape = Some(Arc::new(move |_| Ok(vec![shape.clone()])));
 }
 
 /// The element-wise form of a node, if the node may be fused. It must be pure and on a CPU, and

@@ -5,6 +5,7 @@ use super::walk::{self, Walk};
 use super::{address, c_width, length, one_dimensional};
 use crate::prelude::*;
 use ferroflow_core::{Gpu, Launch, LaunchArg};
+use ferroflow_graph::GpuMoves;
 
 const BODY: &str = r#"
 struct alignas(16) Pair { u64 a, b; };
@@ -135,6 +136,20 @@ pub fn copy(src: &Tensor, from: isize, dst: &Tensor, to: isize, loops: &[CopyLoo
     let args = [length(n), walk.arg(), LaunchArg::Address(from), LaunchArg::Address(to)];
     let dtype = wide.map_or(src.dtype(), |(dtype, _)| dtype);
     launch(gpu.as_ref(), dtype, "walk_copy", n, &args)
+}
+
+/// The kernel of fused moves, for [`Catalog::move_on_gpus_with`].
+pub fn moved(moves: &GpuMoves) -> Result<KernelBox> {
+    let moves = moves.clone();
+    Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
+        let out = ctx.alloc_on_device(ctx.input(0)?.dtype(), moves.shape.as_slice())?;
+        for (i, &(elements, from, to)) in moves.parts.iter().enumerate() {
+            let x = ctx.input(i)?;
+            ensure!(x.elements() == elements, Internal, "a move of another shape: {}", x.shape());
+            copy(x, from, &out, to, &moves.loops)?;
+        }
+        ctx.set(0, out)
+    }))
 }
 
 /// The same copy in elements of a wider type, if rows of the source are rows of the destination.

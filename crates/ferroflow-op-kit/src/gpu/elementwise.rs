@@ -75,12 +75,16 @@ fn pair(formula: &'static str) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> 
 }
 
 /// The kernel of fused nodes, for [`Catalog::fuse_on_gpus_with`].
-pub fn fused(formulas: &FusedFormulas) -> Result<FusedOnGpu> {
+pub fn fused(formulas: &FusedFormulas, init: &KernelInit<'_>) -> Result<FusedOnGpu> {
     if let Some(rows) = &formulas.rows {
-        let program = RowProgram::new(formulas, rows)?;
+        let program = RowProgram::new(formulas, rows)?.prepared(init)?;
         return Ok(Box::new(move |gpu, inputs| program.run_if_simple(gpu, inputs)));
     }
-    let kernel = Elementwise::of_formulas(formulas)?;
+    let mut kernel = Elementwise::of_formulas(formulas)?;
+    kernel.direct = kernel.direct.prepared(init)?;
+    if formulas.inputs.len() > 1 {
+        kernel.by_rows = kernel.by_rows.prepared(init)?;
+    }
     Ok(Box::new(move |gpu, inputs| kernel.run_if_simple(gpu, inputs)))
 }
 

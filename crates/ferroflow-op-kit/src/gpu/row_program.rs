@@ -68,6 +68,11 @@ impl RowProgram {
         Ok(RowProgram { output, shape, rows: rows.clone(), pack, threads, main, join })
     }
 
+    /// Begins to compile it.
+    pub fn prepared(self, init: &KernelInit<'_>) -> Result<RowProgram> {
+        Ok(RowProgram { main: self.main.prepared(init)?, ..self })
+    }
+
     /// The result, if all operands broadcast to the known shape, or to that of the largest.
     pub fn run_if_simple(
         &self,

@@ -129,7 +129,7 @@ impl RowUpdate {
              EACH_ROW\n        T value = out[to];\n        \
              for (i64 q = p; SAME_ROW(q); q++) {value}\n        out[to] = value;\n    }}\n}}\n"
         );
-        Ok(RowUpdate { kernel: GpuKernel::new(text, "update_rows").loaded(init)? })
+        Ok(RowUpdate { kernel: GpuKernel::new(text, "update_rows").prepared(init)? })
     }
 
     /// Combines the rows of `out`, which begins with dimensions `dims`, with `updates`: `count`

@@ -344,6 +344,7 @@ pub(crate) fn register(c: &mut Catalog) {
         })
         .anywhere()
         .host_inputs(&["axis"])
+        .moves(OpMoves::Join)
         .cpu_fn(concat_op(false));
     c.op("ConcatOffset")
         .doc("Where each of several shapes begins in their concatenation.")

@@ -59,7 +59,7 @@ extern "C" __global__ void band(i64 n, i64 rows, i64 cols, i64 lower, i64 upper,
 
 fn band_part_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let text = TEXT.replace("Word", c_width(init.dtype("T")?)?);
-    let kernel = GpuKernel::new(text, "band").loaded(init)?;
+    let kernel = GpuKernel::new(text, "band").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (rows, cols, lower, upper) = band_sizes(ctx)?;
         let (x, gpu) = (ctx.input(0)?, ctx.gpu()?.clone());

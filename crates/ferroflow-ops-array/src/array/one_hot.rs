@@ -48,7 +48,7 @@ fn one_hot_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let text = TEXT
         .replace("Word", c_width(init.dtype("T")?)?)
         .replace("Index", c_type(init.dtype("TI")?)?);
-    let kernel = GpuKernel::new(text, "one_hot").loaded(init)?;
+    let kernel = GpuKernel::new(text, "one_hot").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (depth, axis, shape) = checked(ctx, axis)?;
         let (indices, on, off) = (ctx.input(0)?, ctx.input(2)?, ctx.input(3)?);

@@ -209,6 +209,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(reshape_shape)
         .anywhere()
         .host_inputs(&["shape"])
+        .moves(OpMoves::Reshape)
         .cpu_fn(reshape);
     c.op("ExpandDims")
         .doc("Inserts a dimension of size 1.")

@@ -194,6 +194,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(split_shape)
         .anywhere()
         .host_inputs(&["split_dim"])
+        .moves(OpMoves::Split)
         .cpu_fn(split);
     c.op("SplitV")
         .doc("Splits a tensor into parts of the given sizes along a dimension.")

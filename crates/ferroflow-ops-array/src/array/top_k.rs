@@ -112,7 +112,7 @@ fn top_k_on_device(
 ) -> Result<KernelBox> {
     let (t, index) = (c_type(init.dtype("T")?)?, c_type(index_type)?);
     let text = format!("typedef {t} T;\ntypedef {index} Index;\n{TEXT}");
-    let kernel = GpuKernel::new(text, "top_k").loaded(init)?;
+    let kernel = GpuKernel::new(text, "top_k").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (k, cols, shape) = checked(ctx, attr)?;
         let x = ctx.input(0)?;
@@ -257,7 +257,7 @@ extern "C" __global__ void in_top_k(i64 rows, i64 classes, i64 k, const f32 *x, 
 
 fn in_top_k_on_device(init: &KernelInit<'_>, attr: Option<i64>) -> Result<KernelBox> {
     let text = IN_TOP_K.replace("Index", c_type(init.dtype("T")?)?);
-    let kernel = GpuKernel::new(text, "in_top_k").loaded(init)?;
+    let kernel = GpuKernel::new(text, "in_top_k").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (x, targets, k) = in_top_k_inputs(ctx, attr)?;
         let (gpu, rows) = (ctx.gpu()?.clone(), targets.elements());

@@ -99,6 +99,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(transpose_shape)
         .anywhere()
         .host_inputs(&["perm"])
+        .moves(OpMoves::Transpose)
         .cpu_fn(transpose);
     c.op("ConjugateTranspose")
         .doc("Puts the dimensions of a tensor in another order and conjugates its elements.")

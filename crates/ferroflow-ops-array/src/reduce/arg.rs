@@ -138,7 +138,7 @@ fn arg_on_device(init: &KernelInit<'_>, better: &str) -> Result<KernelBox> {
     let to = init.dtype("output_type")?;
     let types = format!("typedef {} T;\ntypedef {} Out;", c_type(init.dtype("T")?)?, c_type(to)?);
     let text = format!("{types}{}", TEXT.replace("BETTER", better));
-    let kernel = GpuKernel::new(text, "arg").loaded(init)?;
+    let kernel = GpuKernel::new(text, "arg").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let (shape, [_, r, inner]) = reduced(x, ctx.input(1)?)?;

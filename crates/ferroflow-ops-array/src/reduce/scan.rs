@@ -98,7 +98,7 @@ fn on_device(init: &KernelInit<'_>, start: &str, join: &str) -> Result<KernelBox
          #define REVERSE {reverse}\n",
         c_type(init.dtype("T")?)?
     );
-    let kernel = GpuKernel::new(format!("{head}{TEXT}"), "scan").loaded(init)?;
+    let kernel = GpuKernel::new(format!("{head}{TEXT}"), "scan").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let axis = checked_axis(ctx)?;
         let x = ctx.input(0)?;

@@ -67,7 +67,7 @@ fn text(init: &KernelInit<'_>, how: SegmentText) -> Result<String> {
 
 /// The kernel of ops with sorted ids, which are in host memory: they say how long the result is.
 pub(super) fn sorted(init: &KernelInit<'_>, how: SegmentText) -> Result<KernelBox> {
-    let kernel = GpuKernel::new(text(init, how)?, "sorted").loaded(init)?;
+    let kernel = GpuKernel::new(text(init, how)?, "sorted").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let data = ctx.input(0)?;
         let (ids, shape) = segments_of(data, ctx.input(1)?)?;
@@ -90,7 +90,7 @@ pub(super) fn sorted(init: &KernelInit<'_>, how: SegmentText) -> Result<KernelBo
 /// The kernel of ops with unsorted ids. Rows with ids out of range are left out, as on TensorFlow's
 /// GPUs.
 pub(super) fn unsorted(init: &KernelInit<'_>, how: SegmentText) -> Result<KernelBox> {
-    let start = GpuKernel::new(text(init, how)?, "start").loaded(init)?;
+    let start = GpuKernel::new(text(init, how)?, "start").prepared(init)?;
     let join = RowUpdate::new(init, init.dtype("T")?, Some(how.join))?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (data, ids) = (ctx.input(0)?, ctx.input(1)?);

@@ -52,7 +52,7 @@ extern "C" __global__ void cross(i64 n, const T *x, const T *y, T *out) {
 fn on_gpu(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
     let text = format!("typedef {} T;\n{TEXT}", c_type(dtype)?);
-    let kernel = GpuKernel::new(text, "cross").loaded(init)?;
+    let kernel = GpuKernel::new(text, "cross").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (a, b) = (ctx.input(0)?, ctx.input(1)?);
         checked(a, b)?;

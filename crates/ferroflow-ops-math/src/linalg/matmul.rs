@@ -413,6 +413,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .takes_epilogue()
         .shape(product_shape)
         .gpu(gpu::FLOAT, device::matmul)
+        .gpu_with_bias(device::matmul_and_bias)
         .cpu(per_dtype!(
             [Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32, Int64 i64,
              Complex64 Complex32, Complex128 Complex64],

@@ -147,7 +147,7 @@ pub(crate) fn register(c: &mut Catalog) {
         "Atan", "Element-wise inverse tangent.", 10, |x| x.atan(), |z| complex::atan(z), "atan(x)";
         "Sinh", "Element-wise hyperbolic sine.", 10, |x| x.sinh(), |z| z.sinh(), "sinh(x)";
         "Cosh", "Element-wise hyperbolic cosine.", 10, |x| x.cosh(), |z| z.cosh(), "cosh(x)";
-        "Tanh", "Element-wise hyperbolic tangent.", 10, |x| x.fast_tanh(), |z| complex::tanh(z), "tanh(x)";
+        "Tanh", "Element-wise hyperbolic tangent.", 10, |x| x.fast_tanh(), |z| complex::tanh(z), "Tanh<Out>::of(x)";
         "Asinh", "Element-wise inverse hyperbolic sine.", 15, |x| x.asinh(), |z| complex::asinh(z), "asinh(x)";
         "Acosh", "Element-wise inverse hyperbolic cosine.", 15, |x| x.acosh(), |z| complex::acosh(z), "acosh(x)";
         "Atanh", "Element-wise inverse hyperbolic tangent.", 15, |x| x.atanh(), |z| complex::atanh(z), "atanh(x)";

@@ -184,7 +184,7 @@ extern "C" __global__ void to_rgb(i64 n, const T *in, T *out) {
 fn convert_on_device(init: &KernelInit<'_>, to_hsv: bool) -> Result<KernelBox> {
     let text = format!("typedef {} T;\n{TEXT}", c_type(init.dtype("T")?)?);
     let name = if to_hsv { "to_hsv" } else { "to_rgb" };
-    let kernel = GpuKernel::new(text, name).loaded(init)?;
+    let kernel = GpuKernel::new(text, name).prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         ensure_colours(x.shape())?;

@@ -102,7 +102,7 @@ fn on_gpu(init: &KernelInit<'_>) -> Result<KernelBox> {
     let grid = Grid::new(init)?;
     let text = format!("struct Pair {{ u64 a, b; }};\n{TEXT}");
     let text = text.replace("Word", c_width(init.dtype("T")?)?);
-    let kernel = GpuKernel::new(text, "resize").loaded(init)?;
+    let kernel = GpuKernel::new(text, "resize").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (from, to) = grid.forward(ctx)?;
         let (x, gpu) = (ctx.input(0)?, ctx.gpu()?.clone());
@@ -119,7 +119,7 @@ fn gradient_on_gpu(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (grid, dtype) = (Grid::new(init)?, init.dtype("T")?);
     let text = TEXT.replace("Word", c_width(dtype)?);
     let text = format!("typedef {} T;\n{text}{GRADIENT}", c_type(dtype)?);
-    let kernel = GpuKernel::new(text, "gradient").loaded(init)?;
+    let kernel = GpuKernel::new(text, "gradient").prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (resized, original) = gradient_sizes(ctx)?;
         let (dy, gpu) = (ctx.input(0)?, ctx.gpu()?.clone());

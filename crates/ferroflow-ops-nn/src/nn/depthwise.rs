@@ -311,7 +311,7 @@ fn on_device(init: &KernelInit<'_>, part: Part) -> Result<KernelBox> {
         Part::Input => "depthwise_input",
         Part::Filter => "depthwise_filter",
     };
-    let kernel = GpuKernel::new(text(dtype)?, name).loaded(init)?;
+    let kernel = GpuKernel::new(text(dtype)?, name).prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let layout = node.sliding.layout;
         let (first, last) = (ctx.input(0)?, ctx.input(if part == Part::Output { 0 } else { 2 })?);

@@ -4,7 +4,7 @@ use super::Recordings;
 use crate::gpu_debug;
 use crate::plan::{CONTROL, Edge, NodeKind, PlanNode};
 use ferroflow_core::{DType, Gpu, HashSet, KernelBox};
-use ferroflow_graph::{GraphIr, Node, OpRole};
+use ferroflow_graph::{GraphIr, Node, NodeId, OpRole};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) fn recordings_of(
             let range = planned.first_edge as usize..(planned.first_edge + planned.edges) as usize;
             edges[range].iter().map(|edge| (edge, &nodes[edge.to as usize]))
         };
-        let role_of = |to: u32| graph.node(ferroflow_graph::NodeId(to)).op.role;
+        let role_of = |to: u32| graph.node(NodeId(to)).op.role;
         match node.op.role {
             // The value of an argument is used on the GPU alone, and arrives before all other work.
             OpRole::Argument => {
@@ -84,7 +84,19 @@ pub(crate) fn recordings_of(
         }
     }
     let gpu = gpu.filter(|gpu| enqueuing >= FEWEST_NODES && gpu.records_steps())?.clone();
-    Some(Recordings { gpu, to_host, writers, waiting, known: Mutex::default() })
+    let for_results = with_sources(graph, &to_host);
+    Some(Recordings { gpu, to_host, for_results, writers, waiting, known: Mutex::default() })
+}
+
+/// Nodes, and all nodes that they depend on.
+fn with_sources(graph: &GraphIr, nodes: &HashSet<u32>) -> HashSet<u32> {
+    let (mut found, mut rest) = (nodes.clone(), nodes.iter().copied().collect::<Vec<_>>());
+    while let Some(id) = rest.pop() {
+        let node = graph.node(NodeId(id));
+        let sources = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
+        rest.extend(sources.map(|source| source.0).filter(|source| found.insert(*source)));
+    }
+    found
 }
 
 fn takes_variable(node: &Node) -> bool {

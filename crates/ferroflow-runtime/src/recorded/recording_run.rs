@@ -99,7 +99,7 @@ impl<'a> RecordingRun<'a> {
         // A variable is written after all nodes that read it have run, so that its memory stays the
         // same.
         let mut late = Vec::new();
-        while let Some(node) = queue.pop().or_else(|| late.pop()) {
+        while let Some(node) = self.next(&mut queue).or_else(|| late.pop()) {
             if self.of.to_host.contains(&node) {
                 self.keep_result(&values, node)?;
                 continue;
@@ -120,7 +120,13 @@ impl<'a> RecordingRun<'a> {
         Ok(())
     }
 
-    /// Keeps a value that is copied to the host when the step is over.
+    /// The next node. Those that results need come first, so that results are complete early.
+    fn next(&self, queue: &mut Vec<u32>) -> Option<u32> {
+        let first = queue.iter().rposition(|node| self.of.for_results.contains(node));
+        first.map(|i| queue.remove(i)).or_else(|| queue.pop())
+    }
+
+    /// Keeps a value that is copied to the host.
     fn keep_result(&mut self, values: &FlatState, node: u32) -> Result<()> {
         let mut ready = node;
         let value = values.inputs(self.plan, &mut ready).first_mut().map(std::mem::take);
@@ -129,6 +135,9 @@ impl<'a> RecordingRun<'a> {
             if let NodeKind::Ret(i) = self.plan.nodes[edge.to as usize].kind {
                 self.results[i as usize] = Some(value.clone());
             }
+        }
+        if let Ok(address) = value.device_address() {
+            self.of.gpu.note_result(address);
         }
         Ok(())
     }

@@ -406,7 +406,7 @@ fn take_on_host(node: &mut Node, count: usize) {
 /// Runs the kernel that `fuser` makes, or the nodes one by one where shapes are unusual.
 fn fused_kernel(group: Arc<FusionGroup>, formulas: FusedFormulas, fuser: GpuFuser) -> KernelFn {
     Arc::new(move |init: &KernelInit<'_>| {
-        let (fused, inputs) = (fuser(&formulas)?, formulas.inputs.len());
+        let (fused, inputs) = (fuser(&formulas, init)?, formulas.inputs.len());
         let kernel = FusedNodes { fused, inputs, originals: Originals::new(&group, init)? };
         Ok(KernelBox::new(kernel))
     })

@@ -11,6 +11,15 @@ pub(super) const MIXED: GpuTypes =
 
 /// The kernel of MatMul.
 pub(super) fn matmul(init: &KernelInit<'_>) -> Result<KernelBox> {
+    product(init, false)
+}
+
+/// The kernel of MatMul and a bias, which is input 2.
+pub(super) fn matmul_and_bias(init: &KernelInit<'_>) -> Result<KernelBox> {
+    product(init, true)
+}
+
+fn product(init: &KernelInit<'_>, has_bias: bool) -> Result<KernelBox> {
     let (transpose_a, transpose_b) = (init.bool("transpose_a")?, init.bool("transpose_b")?);
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (a, b) = (ctx.input(0)?, ctx.input(1)?);
@@ -25,6 +34,15 @@ pub(super) fn matmul(init: &KernelInit<'_>) -> Result<KernelBox> {
             a.shape(),
             b.shape()
         );
+        let bias = if has_bias { Some(ctx.input(2)?) } else { None };
+        if let Some(bias) = bias {
+            ensure!(
+                bias.shape().dims() == [n],
+                InvalidArgument,
+                "a bias of shape {}",
+                bias.shape()
+            );
+        }
         let out = ctx.alloc_on_device(a.dtype(), [m, n])?;
         let product = Gemm {
             dtype: a.dtype(),
@@ -38,6 +56,7 @@ pub(super) fn matmul(init: &KernelInit<'_>) -> Result<KernelBox> {
             transpose_b,
             batch: 1,
             strides: [m * k, k * n, m * n],
+            bias: bias.map(Tensor::device_address).transpose()?,
             accumulate: false,
         };
         run(ctx.gpu()?.as_ref(), &product, &out)?;
@@ -84,6 +103,7 @@ pub(super) fn batch_matmul(init: &KernelInit<'_>, broadcast: bool) -> Result<Ker
                 transpose_b,
                 batch,
                 strides,
+                bias: None,
                 accumulate: false,
             })
         };

@@ -245,6 +245,7 @@ fn product(dtype: DType, [m, n, k]: [usize; 3]) -> Gemm {
         transpose_b: false,
         batch: 1,
         strides: [0; 3],
+        bias: None,
         accumulate: false,
     }
 }

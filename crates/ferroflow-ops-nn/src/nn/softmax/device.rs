@@ -98,7 +98,7 @@ fn row_steps(dtype: DType, result: &str, of: &[FormulaOperand]) -> Vec<FormulaSt
 /// The kernel of SparseSoftmaxCrossEntropyWithLogits. A label out of range gives NaN, as on
 /// TensorFlow's GPUs.
 pub(crate) fn sparse_cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let kernel = kernel(init, "sparse_cross_entropy", init.dtype("Tlabels")?)?.loaded(init)?;
+    let kernel = kernel(init, "sparse_cross_entropy", init.dtype("Tlabels")?)?.prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
         let shape = logits.shape();
@@ -140,7 +140,7 @@ pub(crate) fn sparse_cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 /// The kernel of SoftmaxCrossEntropyWithLogits.
 pub(crate) fn cross_entropy(init: &KernelInit<'_>) -> Result<KernelBox> {
-    let kernel = kernel(init, "cross_entropy", DType::Int64)?.loaded(init)?;
+    let kernel = kernel(init, "cross_entropy", DType::Int64)?.prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
         let shape = logits_shape(logits, labels)?;

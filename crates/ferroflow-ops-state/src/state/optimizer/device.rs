@@ -30,7 +30,7 @@ pub(super) fn apply(init: &KernelInit<'_>, spec: &'static Spec) -> Result<Kernel
         spec,
         targets: (0..spec.slots.len()).map(|i| Target::new(init, i)).collect(),
         inputs: spec.inputs(is_sparse),
-        kernel: GpuKernel::new(text, "apply").loaded(init)?,
+        kernel: GpuKernel::new(text, "apply").prepared(init)?,
     }))
 }
 
