@@ -10,8 +10,8 @@ from ferroflow.contrib.slim.nets import alexnet, inception, overfeat, resnet_uti
 
 slim = tf.contrib.slim
 
-# Network: (arguments, size of images, nodes, digest of the nodes, variables, end points), recorded from the networks of the
-# package tf_slim with TensorFlow 2.15.1, which are those of contrib.
+# Network: (arguments, size of images, nodes, digest of the nodes, variables, end points), recorded
+# from the networks of the package tf_slim with TensorFlow 2.15.1, which are those of contrib.
 NETWORKS = [
     (resnet_v1.resnet_arg_scope, resnet_v1.resnet_v1_50, dict(num_classes=10), 224, (2364, "493cad71639f3ec4", 267, 75)),
     (resnet_v2.resnet_arg_scope, resnet_v2.resnet_v2_50, dict(num_classes=10, output_stride=8, global_pool=False), 224, (2463, "0866c5204e7b275e", 272, 75)),

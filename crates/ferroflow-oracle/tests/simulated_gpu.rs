@@ -279,7 +279,8 @@ fn heads_of_an_attention_are_copied_once() {
     assert!(on_gpu.iter().zip(&on_cpu).all(|(a, b)| (a - b).abs() < 1e-5), "{on_gpu:?} {on_cpu:?}");
     assert!(on_gpu[5] < on_gpu[0], "{on_gpu:?}");
     let nothing = NullGpu::new();
-    let session = session(std::slice::from_ref(&nothing));
+    let gpu: Arc<dyn Gpu> = nothing.clone();
+    let session = session(&[gpu]);
     nothing.begin_list();
     step(&session);
     let copies = nothing.end_list().iter().filter(|work| work.label == "walk_copy").count();

@@ -26,7 +26,7 @@ pub struct Threads {
 }
 
 /// How long work waits before its session may get a thread of its own.
-const PATIENCE: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// The most threads of their own for sessions.
 const MOST_EXTRA: usize = 256;
 
@@ -192,7 +192,7 @@ impl Queue {
                 continue;
             }
             let begun = state.begun;
-            self.watch.wait_for(&mut state, PATIENCE);
+            self.watch.wait_for(&mut state, LONGEST_WAIT);
             if state.begun != begun || state.extra >= MOST_EXTRA {
                 continue;
             }

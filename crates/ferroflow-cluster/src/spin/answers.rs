@@ -153,8 +153,8 @@ mod tests {
     fn the_first_answer_of_several_tasks_ends_the_spin() {
         let [(slow, _slow, _), (quick, _quick, mut far)] = [answers(), answers()];
         // The last one has no socket yet. It may spin for longer than a busy machine interrupts it.
-        let patient = Spin::timed(Duration::from_secs(60));
-        let last = Arc::new(Answers { spin: patient, ..Answers::default() });
+        let long_spin = Spin::timed(Duration::from_secs(60));
+        let last = Arc::new(Answers { spin: long_spin, ..Answers::default() });
         let all = [slow, quick, last];
         all.iter().for_each(Answers::called);
         far.write_all(b"x").unwrap();
