@@ -265,12 +265,12 @@ impl<P: Propagator> Run<P> {
         }
     }
 
-    /// Moves the rest of this loop, with its count, to the compute threads.
+    /// Moves the rest of this loop, with its count, to the compute threads. They share themselves
+    /// between sessions.
     fn hand_over(self: Arc<Self>, queue: Vec<P::Ready>) {
-        let threads = self.step.threads.clone();
-        threads.spawn(Box::new(move || {
-            self.work(queue, &InlineScope::new(ThreadKind::Compute));
-        }));
+        let (threads, session) = (self.step.threads.clone(), self.step.memory.clone());
+        let work = Box::new(move || self.work(queue, &InlineScope::new(ThreadKind::Compute)));
+        session.run(|| threads.spawn(work));
     }
 
     /// Runs a node that may block, on a thread that may. Takes over a count of `outstanding`. The
