@@ -4,6 +4,7 @@
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The last ids of one kind of request.
 ///
@@ -15,6 +16,9 @@ pub(crate) struct RecentIds {
     mask: usize,
     /// Callers choose ids, but cannot know their bucket.
     hasher: RandomState,
+    /// Whether an id was ever inserted. Some tables stay empty, and each step would fetch a line of
+    /// them to find nothing.
+    is_used: AtomicBool,
 }
 
 /// Ids, the newest first. Zero is a free place.
@@ -29,7 +33,8 @@ impl RecentIds {
     pub fn new(capacity: usize) -> RecentIds {
         let count = capacity.div_ceil(SHARE).next_power_of_two();
         let buckets = Mutex::new(vec![[0; _]; count].into());
-        RecentIds { buckets, mask: count - 1, hasher: RandomState::default() }
+        let is_used = AtomicBool::new(false);
+        RecentIds { buckets, mask: count - 1, hasher: RandomState::default(), is_used }
     }
 
     /// Inserts an id; false if it is known. Zero means "no id" and is never known.
@@ -40,6 +45,9 @@ impl RecentIds {
         let bucket = &mut self.buckets.lock()[self.place(id)];
         let is_new = !bucket.contains(&id);
         if is_new {
+            if !self.is_used.load(Ordering::Relaxed) {
+                self.is_used.store(true, Ordering::Relaxed);
+            }
             bucket.rotate_right(1);
             bucket[0] = id;
         }
@@ -48,6 +56,9 @@ impl RecentIds {
 
     /// Forgets an id.
     pub fn remove(&self, id: i64) {
+        if !self.is_used.load(Ordering::Relaxed) {
+            return;
+        }
         let bucket = &mut self.buckets.lock()[self.place(id)];
         if let Some(at) = bucket.iter().position(|known| *known == id) {
             bucket[at..].rotate_left(1);
@@ -57,7 +68,9 @@ impl RecentIds {
 
     /// Whether an id is known.
     pub fn contains(&self, id: i64) -> bool {
-        id != 0 && self.buckets.lock()[self.place(id)].contains(&id)
+        id != 0
+            && self.is_used.load(Ordering::Relaxed)
+            && self.buckets.lock()[self.place(id)].contains(&id)
     }
 
     /// The number of the bucket of an id.
