@@ -1305,15 +1305,20 @@ def _growing_text(port):
     return _step(port, graph, fetch="out:0")
 
 
-def text_that_grows(program, folder):
-    """A string of 10 GB that grows in small pieces, on a server that may use 512 MiB."""
+def _held_within(program, work, what):
+    """Does `work` as a client of a server that may use 512 MiB, and sees how much it used, and whether another client gets in."""
     with Server(program, *known(program, "--max-memory", "512MiB")) as server:
-        why = as_user(0, _growing_text, server.port)[1]
-        _shut_out(server, "a growing string")
+        why = as_user(0, work, server.port)[1]
+        _shut_out(server, what)
         grown = server.memory("VmHWM")
         if grown > 900 << 20:
-            raise Broken("the string holds %d MiB" % (grown >> 20))
-        return "%d MiB: %s" % (grown >> 20, why.split("\n")[0][:80])
+            raise Broken("%s holds %d MiB" % (what, grown >> 20))
+        return "%d MiB: %s" % (grown >> 20, str(why).split("\n")[0][:80])
+
+
+def text_that_grows(program, folder):
+    """A string of 10 GB that grows in small pieces, on a server that may use 512 MiB."""
+    return _held_within(program, _growing_text, "a growing string")
 
 
 def _long_kernel(port, placed_by_step):
@@ -1368,13 +1373,7 @@ def _endless_window(port):
 
 def elements_of_a_window(program, folder):
     """A window without an end, on a server that may use 512 MiB."""
-    with Server(program, *known(program, "--max-memory", "512MiB")) as server:
-        why = as_user(0, _endless_window, server.port)[1]
-        _shut_out(server, "a window")
-        grown = server.memory("VmHWM")
-        if grown > 900 << 20:
-            raise Broken("the window holds %d MiB" % (grown >> 20))
-        return "%d MiB: %s" % (grown >> 20, str(why).split("\n")[0][:80])
+    return _held_within(program, _endless_window, "a window")
 
 
 def _large_matrix(port):

@@ -310,14 +310,15 @@ impl TaskSession {
     ) -> Option<impl FnOnce() + Send + 'static> {
         let call = self.recognized(request);
         let is_known = call.slot.as_ref().is_some_and(|slot| slot.get().is_some());
-        if !call.options.output_partition_graphs && (is_known || self.is_quick_to_compile()) {
-            InlineScope::network(|scope| self.start(scope, call, cancel, done));
+        let is_quick = is_known || self.is_quick_to_compile();
+        let is_quick = is_quick && !call.options.output_partition_graphs;
+        let session = self.clone();
+        let run = move || InlineScope::network(|scope| session.start(scope, call, cancel, done));
+        if is_quick {
+            run();
             return None;
         }
-        let session = self.clone();
-        Some(move || {
-            InlineScope::network(|scope| session.start(scope, call, cancel, done));
-        })
+        Some(run)
     }
 
     /// Looks up the compiled form of a step.
