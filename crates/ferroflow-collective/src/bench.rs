@@ -3,6 +3,7 @@
 pub mod floor;
 pub mod layers;
 
+use crate::engine::{Engine, SubmitOptions};
 use crate::group::Group;
 use crate::link_cost::Algorithm;
 use crate::reduce::ReduceOp;
@@ -51,15 +52,48 @@ impl Timing {
 /// Measures all-reduce (sum of `f32`) of `bytes` for about `seconds`, in `rounds`. Every rank calls
 /// it.
 pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) -> Result<Timing> {
-    let n = group.size();
+    let (rank, n, algorithm) = (group.rank(), group.size(), group.algorithm_for(bytes));
+    let mut call = |values: &mut Vec<f32>, op| group.all_reduce(values, op);
+    measured(&mut call, rank, n, bytes, seconds, rounds, algorithm)
+}
+
+/// The same by an engine: the tensor has a name, and the ranks agree that all of them have
+/// submitted it. This is what a call from Python or from a graph does.
+pub fn named_all_reduce(
+    engine: &Engine,
+    bytes: usize,
+    seconds: f64,
+    rounds: usize,
+    algorithm: Algorithm,
+) -> Result<Timing> {
+    let mut call = |values: &mut Vec<f32>, op| {
+        let options = SubmitOptions { op, ..SubmitOptions::default() };
+        *values = engine.all_reduce("bench", std::mem::take(values), options)?.wait()?;
+        Ok(())
+    };
+    measured(&mut call, engine.rank(), engine.size(), bytes, seconds, rounds, algorithm)
+}
+
+/// An all-reduce that is measured.
+type Call<'a> = dyn FnMut(&mut Vec<f32>, ReduceOp) -> Result<()> + 'a;
+
+fn measured(
+    call: &mut Call,
+    rank: usize,
+    n: usize,
+    bytes: usize,
+    seconds: f64,
+    rounds: usize,
+    algorithm: Algorithm,
+) -> Result<Timing> {
     let rounds = rounds.max(1);
     let mut values = Vec::new();
     let room = values.try_reserve_exact(bytes / 4);
     ensure!(room.is_ok(), ResourceExhausted, "there is no memory for {bytes} bytes");
     values.resize(bytes / 4, 0f32);
-    let repeats = repeats(group, &mut values, seconds / rounds as f64)?;
-    let mut check = vec![group.rank() as f32 + 1.0; 1000];
-    group.all_reduce(&mut check, ReduceOp::Sum)?;
+    let repeats = repeats(call, &mut values, seconds / rounds as f64)?;
+    let mut check = vec![rank as f32 + 1.0; 1000];
+    call(&mut check, ReduceOp::Sum)?;
     let want = (n * (n + 1) / 2) as f32;
     ensure!(
         check.iter().all(|&x| x == want),
@@ -69,11 +103,12 @@ pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) 
     );
     let (mut medians, mut all) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        group.barrier()?;
+        // All ranks begin a round together.
+        call(&mut vec![0.0], ReduceOp::Sum)?;
         let mut round = Vec::with_capacity(repeats);
         for _ in 0..repeats {
             let start = Instant::now();
-            group.all_reduce(&mut values, ReduceOp::Sum)?;
+            call(&mut values, ReduceOp::Sum)?;
             round.push(start.elapsed().as_secs_f64() * 1e6);
         }
         medians.push(percentile(&mut round, 0.5));
@@ -81,7 +116,7 @@ pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) 
     }
     Ok(Timing {
         bytes,
-        algorithm: group.algorithm_for(bytes),
+        algorithm,
         repeats: all.len(),
         median: percentile(&mut medians, 0.5),
         least: percentile(&mut all, 0.0),
@@ -92,17 +127,17 @@ pub fn all_reduce(group: &mut Group, bytes: usize, seconds: f64, rounds: usize) 
 
 /// How many calls of all-reduce of `values` fit into `seconds`, estimated from a few calls that
 /// also warm it up. Equal on all ranks, so that none leaves its loop early.
-fn repeats(group: &mut Group, values: &mut [f32], seconds: f64) -> Result<usize> {
+fn repeats(call: &mut Call, values: &mut Vec<f32>, seconds: f64) -> Result<usize> {
     // The first call uses memory that was never touched.
-    group.all_reduce(values, ReduceOp::Sum)?;
-    let mut once = [f64::INFINITY];
+    call(values, ReduceOp::Sum)?;
+    let mut once = vec![f32::INFINITY];
     for _ in 0..2 {
         let start = Instant::now();
-        group.all_reduce(values, ReduceOp::Sum)?;
-        once[0] = once[0].min(start.elapsed().as_secs_f64());
+        call(values, ReduceOp::Sum)?;
+        once[0] = once[0].min(start.elapsed().as_secs_f32());
     }
-    group.all_reduce(&mut once, ReduceOp::Max)?;
-    Ok(((seconds / once[0]) as usize).clamp(LEAST, MOST))
+    call(&mut once, ReduceOp::Max)?;
+    Ok(((seconds / f64::from(once[0])) as usize).clamp(LEAST, MOST))
 }
 
 fn percentile(xs: &mut [f64], p: f64) -> f64 {

@@ -167,6 +167,19 @@ fn a_single_rank_can_be_measured() {
 }
 
 #[test]
+fn tensors_with_names_can_be_measured() {
+    let words = ["bench", "allreduce", "--named", "--sizes", "4,64KiB", "--seconds", "0.01"];
+    let out = ferroflow(&[&words[..], &["--json"]].concat()).output().unwrap();
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    let figures: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let bytes: Vec<_> = figures.iter().map(|f| f["bytes"].as_u64()).collect();
+    assert_eq!(bytes, [Some(4), Some(65536)], "{said}");
+    assert!(figures.iter().all(|f| f["n"] == 2 && f["us"].as_f64() > Some(0.0)), "{said}");
+}
+
+#[test]
 fn ranks_get_their_numbers_and_their_output_is_labelled() {
     let script = "echo rank $FERROFLOW_RANK of $WORLD_SIZE; echo oh dear >&2";
     let out = run(&["-np", "2", "--", "sh", "-c", script]);

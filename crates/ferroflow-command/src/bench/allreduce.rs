@@ -3,8 +3,10 @@
 use super::{Ranks, among, start};
 use crate::say::say;
 use crate::units;
-use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor};
-use ferroflow::collective::{Algorithm, Group, GroupOptions, Membership, TransportChoice};
+use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor, named_all_reduce};
+use ferroflow::collective::{
+    Algorithm, Engine, EngineOptions, Group, GroupOptions, Membership, TransportChoice,
+};
 use ferroflow::{Code, Error, Result};
 use serde_json::json;
 
@@ -36,6 +38,10 @@ pub struct Allreduce {
     /// Algorithm to use [default: the cost model's choice]
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
+    /// Time tensors with names, as programs submit them: the ranks first agree that all have
+    /// submitted the tensor
+    #[arg(long, conflicts_with = "explain")]
+    named: bool,
     /// Draw the moves of each algorithm among -n ranks, or of --algorithm (also: reduce-serial,
     /// reduce-tree), instead of timing
     #[arg(long)]
@@ -127,6 +133,9 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
             "of floor"
         );
     }
+    if args.named {
+        return named(args, &sizes, group);
+    }
     for bytes in sizes {
         let timing = all_reduce(&mut group, bytes, args.seconds, args.rounds.into())?;
         if first {
@@ -148,7 +157,23 @@ fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
     Ok(())
 }
 
+/// Times tensors with names. An engine agrees on them, and has no floor to be compared with.
+fn named(args: &Allreduce, sizes: &[usize], group: Group) -> Result<()> {
+    let (n, links) = (group.size(), group.transport());
+    let algorithms: Vec<Algorithm> = sizes.iter().map(|&b| group.algorithm_for(b)).collect();
+    let engine = Engine::start(group, EngineOptions::default())?;
+    for (&bytes, algorithm) in sizes.iter().zip(algorithms) {
+        let rounds = args.rounds.into();
+        let timing = named_all_reduce(&engine, bytes, args.seconds, rounds, algorithm)?;
+        if engine.rank() == 0 {
+            print_timing(&timing, n, &Floors::default(), links, args.ranks.json);
+        }
+    }
+    Ok(())
+}
+
 /// The limits that a time is compared with.
+#[derive(Default)]
 struct Floors {
     /// Bytes a second of a plain stream over TCP.
     stream: Option<f64>,
