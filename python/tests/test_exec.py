@@ -256,6 +256,55 @@ class StepTest(unittest.TestCase):
             with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "no good"):
                 sess.run(y)
 
+    def test_exceptions_of_functions_have_the_codes_of_tensorflow(self):
+        # As TensorFlow 2.15.1 answers.
+        codes = {
+            ValueError: tf.errors.InvalidArgumentError,
+            TypeError: tf.errors.InvalidArgumentError,
+            UnicodeError: tf.errors.InvalidArgumentError,
+            StopIteration: tf.errors.OutOfRangeError,
+            MemoryError: tf.errors.ResourceExhaustedError,
+            NotImplementedError: tf.errors.UnimplementedError,
+        }
+        unknown = (RuntimeError, KeyError, ZeroDivisionError, OSError, AssertionError, SystemExit, GeneratorExit, KeyboardInterrupt)
+        codes.update(dict.fromkeys(unknown, tf.errors.UnknownError))
+        for kind in (tf.py_func, tf.numpy_function, tf.py_function):
+            for raised, expected in codes.items():
+                with self.subTest(kind=kind.__name__, raised=raised.__name__):
+
+                    def fail(_, raised=raised):
+                        raise raised("no good")
+
+                    y = kind(fail, [tf.constant(1.0)], tf.float32)
+                    with tf.Session() as sess, self.assertRaises(tf.errors.OpError) as failed:
+                        sess.run(y)
+                    self.assertIs(type(failed.exception), expected)
+
+    def test_functions_return_as_many_values_as_they_have_types(self):
+        one = np.float32(1)
+        # The function's result, its types, and whether TensorFlow 2.15.1 refuses it in a py_func and a py_function.
+        cases = [
+            ((one, one), [tf.float32], True, False),
+            ((one, one), tf.float32, True, False),
+            ([one], tf.float32, False, False),
+            (one, [tf.float32, tf.float32], True, True),
+            ([one] * 3, [tf.float32, tf.float32], True, False),
+            ([[one, one]], tf.float32, False, False),
+            (None, [], False, False),
+            (None, tf.float32, True, True),
+            (one, [], True, True),
+        ]
+        for result, types, *refused in cases:
+            for kind, is_refused in zip((tf.py_func, tf.py_function), refused):
+                with self.subTest(kind=kind.__name__, result=result, types=types):
+                    y = kind(lambda _, result=result: result, [tf.constant(1.0)], types)
+                    with tf.Session() as sess:
+                        if not is_refused:
+                            sess.run(y)
+                            continue
+                        with self.assertRaises(tf.errors.InvalidArgumentError):
+                            sess.run(y)
+
     def test_large_arrays_keep_their_values(self):
         x = ops.apply_op("Placeholder", "x", [], {"dtype": tf.float32, "shape": [None]}).outputs[0]
         y = ops.apply_op("Neg", None, [x]).outputs[0]

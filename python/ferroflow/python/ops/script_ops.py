@@ -32,11 +32,11 @@ def call(token, arrays, types):
     found = func(*arrays)
     if found is None:
         found = []
-    elif not isinstance(found, (list, tuple)) or len(types) == 1 and not isinstance(found, (list, tuple)):
+    elif not isinstance(found, (list, tuple)):
         found = [found]
-    elif len(types) == 1 and len(found) != 1:
-        found = [found]
-    return [_converted(value, types[i] if i < len(types) else None) for i, value in enumerate(found)]
+    if len(found) != len(types):
+        raise ValueError(f"{token} returns {len(found)} values, but expects to see {len(types)} values.")
+    return [_converted(value, dtype) for value, dtype in zip(found, types)]
 
 
 def _converted(value, dtype):
@@ -102,10 +102,13 @@ class _Text(bytes):
 def py_function(func=None, inp=None, Tout=None, name=None):  # pylint: disable=invalid-name
     """Like `py_func`, for a function that takes eager tensors: their arrays have `numpy()`."""
 
+    count = len(Tout) if isinstance(Tout, (list, tuple)) else 1
+
     def call_with_values(*arrays):
         found = func(*[_as_value(a) for a in arrays])
         if isinstance(found, (list, tuple)):
-            return [np.asarray(x) if isinstance(x, _Value) else x for x in found]
+            # TensorFlow ignores values beyond the types of the outputs here, unlike `py_func`.
+            return [np.asarray(x) if isinstance(x, _Value) else x for x in found[:count]]
         return np.asarray(found) if isinstance(found, _Value) else found
 
     if not callable(func):
