@@ -203,6 +203,10 @@ class Int(int):
     """An attribute that is a number, not a type."""
 
 
+class Encoded(bytes):
+    """An attribute that is encoded already."""
+
+
 # Numbers of TensorFlow's types.
 FLOAT, DOUBLE, INT32, STRING, INT64, BOOL, RESOURCE, VARIANT = 1, 2, 3, 7, 9, 10, 20, 21
 
@@ -216,6 +220,9 @@ class Graph:
     def op(self, name, op, *inputs, device="", **attrs):
         node = field(1, name) + field(2, op) + b"".join(field(3, i) for i in inputs) + field(4, device)
         for key, value in attrs.items():
+            if isinstance(value, Encoded):
+                node += field(5, field(1, key) + field(2, value))
+                continue
             # A bool, a number, a type, a text, or a tensor.
             kind = (5 if isinstance(value, bool) else 3 if isinstance(value, Int) else 6 if isinstance(value, int)
                     else 2 if isinstance(value, str) else 8)
@@ -1243,6 +1250,10 @@ def unread_answers_of_a_model(program, folder):
         return "%d MiB" % (grown >> 20)
 
 
+def _shape(*dims):
+    return b"".join(field(2, field(1, dim)) for dim in dims)
+
+
 def _attribute(name, value):
     return field(5, field(1, name) + field(2, value))
 
@@ -1394,6 +1405,189 @@ def memory_of_a_factorisation(program, folder):
         return "%d MiB" % (server.memory("VmHWM") >> 20)
 
 
+ROWS = 1 << 40  # of a tensor without elements
+
+
+def _without_elements(graph, name, dtype, *dims):
+    return graph.op(name, "Const", dtype=dtype, value=field(1, dtype) + field(2, _shape(*dims)))
+
+
+def _numbers(graph, **numbers):
+    for name, (dtype, number) in numbers.items():
+        graph.const(name, dtype, struct.pack("<i" if dtype == INT32 else "<q", number))
+    return graph
+
+
+def _lists(dtypes=(), shapes=()):
+    return Encoded(field(1, b"".join(field(6, t) for t in dtypes) + b"".join(field(7, _shape(*dims)) for dims in shapes)))
+
+
+def _rows_of_nothing():
+    """Graphs whose kernels do something for each of 2^40 rows without elements."""
+    graph = _numbers(Graph(), k=(INT64, 4))
+    _without_elements(_without_elements(graph, "x", FLOAT, ROWS, 0), "centers", FLOAT, 4, 0)
+    yield graph.op("out", "NearestNeighbors", "x", "centers", "k")
+    graph = _without_elements(Graph(), "x", FLOAT, ROWS, 0)
+    arg = lambda name: field(1, name) + field(3, FLOAT)
+    function = field(1, field(1, "f") + field(2, arg("a")) + field(3, arg("r"))) + field(4, field(1, "r") + field(2, "a"))
+    graph.proto += field(2, field(1, function))
+    yield graph.op("out", "MapDefun", "x", f=Encoded(field(10, field(1, "f"))), Targuments=_lists([FLOAT]), Tcaptured=_lists(),
+                   output_types=_lists([FLOAT]), output_shapes=_lists(shapes=[(0,)]))
+    graph = _without_elements(Graph(), "x", INT64, ROWS, 0)
+    yield graph.op("out", "SparseCross", "x", N=Int(0), hashed_output=True, num_buckets=Int(5), hash_key=Int(1),
+                   sparse_types=_lists(), dense_types=_lists([INT64]), out_type=INT64, internal_type=INT64)
+    graph = _numbers(_without_elements(Graph(), "x", FLOAT, ROWS, 0), n=(INT32, 1))
+    graph.op("array", "TensorArray", "n", dtype=FLOAT, dynamic_size=True).const("flow", FLOAT, bytes(4))
+    yield graph.op("out", "TensorArrayUnpack", "array", "x", "flow", T=FLOAT)
+    graph = _numbers(_without_elements(Graph(), "x", FLOAT, ROWS, 0), shape=(INT32, -1))
+    graph.op("list", "TensorListFromTensor", "x", "shape", element_dtype=FLOAT, shape_type=INT32)
+    yield graph.op("out", "TensorListLength", "list")
+    graph = _without_elements(Graph(), "x", FLOAT, ROWS, 0)
+    graph.op("queue", "FIFOQueueV2", component_types=_lists([FLOAT]), shapes=_lists(shapes=[(0,)]))
+    yield graph.op("out", "QueueEnqueueManyV2", "queue", "x", Tcomponents=_lists([FLOAT]))
+
+
+def _long_paths():
+    """The losses of sequences that need a number for each time and each label."""
+    n = 100_000
+    graph = _numbers(Graph(), zero=(INT64, 0), one=(INT64, 1), labels=(INT64, n // 2))
+    graph.const("shape", INT32, struct.pack("<iii", n, 1, 2), 3).const("lengths", INT32, struct.pack("<i", n), 1)
+    graph.op("x", "RandomUniform", "shape", dtype=FLOAT, T=INT32).op("columns", "Range", "zero", "labels", "one", Tidx=INT64)
+    graph.op("rows", "ZerosLike", "columns", T=INT64).op("at", "Pack", "rows", "columns", N=Int(2), axis=Int(1), T=INT64)
+    graph.op("classes", "Cast", "rows", SrcT=INT64, DstT=INT32)
+    return graph.op("out", "CTCLoss", "x", "at", "classes", "lengths", ignore_longer_outputs_than_inputs=True, T=FLOAT)
+
+
+def _padded_batch():
+    """A batch of one row, padded to 2^40."""
+    graph = Graph().const("x", FLOAT, bytes(4), 1)
+    return graph.op("out", "Batch", "x", num_batch_threads=Int(1), max_batch_size=Int(ROWS), batch_timeout_micros=Int(0),
+                    grad_timeout_micros=Int(0), allowed_batch_sizes=Encoded(field(1, field(3, ROWS))), T=_lists([FLOAT]))
+
+
+def _run_one(port, graph):
+    return _step(port, graph, target="out", seconds=10)
+
+
+def lists_of_a_kernel_end_the_server(program, folder):
+    """Kernels make lists for rows that have no elements, and for sizes that nothing bounds."""
+    graphs = [*_rows_of_nothing(), _long_paths(), _padded_batch()]
+    for number, graph in enumerate(graphs):
+        with Server(program, *known(program, "--max-memory", "512MiB")) as server:
+            # A build that does not bound the lists must not take the memory of this machine.
+            subprocess.run(["prlimit", "--pid", str(server.pid), "--as=%d" % (24 << 30)], check=True)
+            why = as_user(0, _run_one, server.port, graph)[1]
+            if server.ended(1) is not None:
+                raise Broken("graph %d ended the server" % number)
+            _shut_out(server, "a list")
+            grown = server.memory("VmHWM")
+            if grown > 900 << 20:
+                raise Broken("graph %d holds %d MiB" % (number, grown >> 20))
+    return "%d graphs: %s" % (len(graphs), str(why).split("\n")[0][:80])
+
+
+def _large_lists():
+    """Small graphs that make lists of many values."""
+    graph = _numbers(Graph(), n=(INT32, (1 << 26) - 1), shape=(INT32, -1))
+    graph.op("list", "TensorListReserve", "shape", "n", element_dtype=FLOAT, shape_type=INT32)
+    yield graph.op("out", "TensorListLength", "list")
+    yield _numbers(Graph(), n=(INT32, 1 << 24)).op("out", "TensorArrayV3", "n", dtype=FLOAT, dynamic_size=True)
+    graph = _without_elements(_without_elements(Graph(), "i", INT64, 0, 2), "v", FLOAT, 0)
+    graph.const("shape", INT64, struct.pack("<qq", 300 << 20, 2), 2).const("default", FLOAT, bytes(4))
+    yield graph.op("out", "SparseFillEmptyRows", "i", "v", "shape", "default", T=FLOAT)
+    graph = _numbers(Graph().const("shape", INT32, struct.pack("<ii", 1, 16384), 2), x=(INT64, 7))
+    graph.op("row", "Fill", "shape", "x", T=INT64, index_type=INT32)
+    yield graph.op("out", "SparseCross", "row", "row", N=Int(0), hashed_output=False, num_buckets=Int(0), hash_key=Int(1),
+                   sparse_types=_lists(), dense_types=_lists([INT64, INT64]), out_type=STRING, internal_type=INT64)
+    graph = Graph().const("shape", INT32, struct.pack("<ii", 60 << 20, 1), 2)
+    graph.op("x1", "Const", dtype=6, value=field(1, 6) + field(2, b"") + field(4, b"\1"))
+    graph.op("x", "Fill", "shape", "x1", T=6, index_type=INT32)
+    yield graph.op("out", "DenseToDenseSetOperation", "x", "x", set_operation="union", T=6)
+    count, keys = 20000, 20000
+    graph = Graph().op("barrier", "Barrier", component_types=_lists([FLOAT] * count), shapes=_lists(shapes=[()] * count))
+    names = b"".join(field(8, str(key)) for key in range(keys))
+    graph.op("keys", "Const", dtype=STRING, value=field(1, STRING) + field(2, _shape(keys)) + names)
+    graph.const("values", FLOAT, bytes(4 * keys), keys)
+    yield graph.op("out", "BarrierInsertMany", "barrier", "keys", "values", T=FLOAT, component_index=Int(0))
+    # Forty datasets, each of which uses the one before twice: 2^40 iterators.
+    numbers = {"output_types": _lists([INT64]), "output_shapes": _lists(shapes=[()])}
+    graph = _numbers(Graph(), start=(INT64, 0), stop=(INT64, 10), step=(INT64, 1))
+    graph.op("d0", "RangeDataset", "start", "stop", "step", **numbers)
+    for i in range(40):
+        graph.op("d%d" % (i + 1), "ZipDataset", "d%d" % i, "d%d" % i, N=Int(2), **numbers)
+    yield graph.op("iterator", "AnonymousIterator", **numbers).op("out", "MakeIterator", "d40", "iterator")
+
+
+def lists_of_a_session(program, folder):
+    """Lists of values that take little each, on a server that may use 512 MiB."""
+    return ", ".join(_held_within(program, lambda port: _run_one(port, graph), "list %d" % number).split(":")[0]
+                     for number, graph in enumerate(_large_lists()))
+
+
+def _product_beside(server, what):
+    """Another client multiplies matrices that are large enough to be split over the threads."""
+    graph = (Graph().const("shape", INT32, struct.pack("<ii", 300, 300), 2)
+             .op("x", "RandomUniform", "shape", dtype=FLOAT, T=INT32).op("out", "MatMul", "x", "x", T=FLOAT))
+    worked, why = as_user(0, lambda: _step(server.port, graph, target="out", seconds=15), seconds=20)
+    if not worked:
+        raise Broken("no product beside %s: %s" % (what, str(why).split("\n")[0]))
+
+
+def _many_short_kernels(port):
+    """Thousands of kernels of milliseconds each."""
+    count = 6000
+    graph = Graph().const("shape", INT32, struct.pack("<i", 60), 1)
+    for name, value in (("a", 1e30), ("x", 0.5)):
+        graph.const(name + "1", FLOAT, struct.pack("<f", value)).op(name, "Fill", "shape", name + "1", T=FLOAT, index_type=INT32)
+    for i in range(count):
+        graph.op("n%d" % i, "RandomUniform", "shape", dtype=FLOAT, T=INT32, seed=Int(1), seed2=Int(i + 1))
+        graph.op("b%d" % i, "AddV2", "a", "n%d" % i, T=FLOAT).op("out%d" % i, "Betainc", "a", "b%d" % i, "x", T=FLOAT)
+    client = Client(port, 30)
+    session = client.open(graph)
+    client.call("MasterService/RunStep", field(1, session) + b"".join(field(4, "out%d" % i) for i in range(count)))
+
+
+def kernels_of_others_come_first(program, folder):
+    """Kernels that are split over all threads, and thousands of short ones, keep another client from its product."""
+    for work, args in ((_long_kernel, (True,)), (_many_short_kernels, ())):
+        with Server(program) as server:
+            attackers = [threading.Thread(target=as_user, args=(0, work, server.port, *args)) for _ in range(2)]
+            for attacker in attackers:
+                attacker.start()
+            time.sleep(4)
+            _product_beside(server, work.__doc__)
+            for attacker in attackers:
+                attacker.join()
+    return "another client got its products"
+
+
+def _large_results(port):
+    """Steps whose result is as large as a feed says."""
+    graph = Graph().op("n", "Placeholder", dtype=INT32).const("one", FLOAT, struct.pack("<f", 1))
+    graph.op("x", "Fill", "n", "one", T=FLOAT, index_type=INT32).op("out", "Shape", "x", T=FLOAT, out_type=INT32)
+    client = Client(port, 20)
+    session = client.open(graph)
+    value = field(1, INT32) + field(2, _shape(1)) + field(4, struct.pack("<i", 1 << 27))
+    for _ in range(8):
+        client.call("MasterService/RunStep", field(1, session) + field(2, field(1, "n:0") + field(2, value)) + field(3, "out:0"))
+
+
+def large_results_take_the_network_threads(program, folder):
+    """Results that are much larger than what they are made of keep another client from its answer."""
+    with Server(program) as server:
+        attackers = [threading.Thread(target=as_user, args=(0, _large_results, server.port)) for _ in range(6)]
+        for attacker in attackers:
+            attacker.start()
+        longest = 0
+        while any(attacker.is_alive() for attacker in attackers):
+            began = time.time()
+            Client(server.port, 60).call("WorkerService/GetStatus")
+            longest = max(longest, time.time() - began)
+        if longest > 1.5:
+            raise Broken("another client waited %.1f s" % longest)
+        return "%.2f s" % longest
+
+
 ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_allowed_folder, fifo_freezes_the_server,
            fifo_keeps_the_server_from_ending, other_user_truncates_shared_memory, memory_of_another_session,
            bools_that_are_neither_true_nor_false, frames_reserve_memory, reset_by_another_user, forged_master, token_in_clear,
@@ -1404,7 +1598,9 @@ ATTACKS = [other_user_reads_a_file, other_user_writes_a_file, client_leaves_the_
            open_files_take_all_descriptors, constants_take_the_network_threads, metadata_takes_all_memory,
            answers_that_stay_unread, long_messages_take_the_network_threads, partial_runs_take_the_network_threads,
            half_greetings_of_links, unread_answers_of_a_model, functions_run_on_without_their_client, text_that_grows,
-           long_kernels_take_the_threads, elements_of_a_window, memory_of_a_factorisation]
+           long_kernels_take_the_threads, elements_of_a_window, memory_of_a_factorisation,
+           lists_of_a_kernel_end_the_server, lists_of_a_session, kernels_of_others_come_first,
+           large_results_take_the_network_threads]
 
 
 def main():

@@ -28,7 +28,7 @@ const PIECE: usize = 8 << 20;
 impl IncomingTensor {
     /// A tensor of this dtype and shape. An error if the dtype is not plain.
     pub fn new(dtype: DType, shape: Shape) -> Result<IncomingTensor> {
-        let elements = shape.checked_elements()?;
+        let elements = shape.elements_of_tensor()?;
         let Some(size) = dtype.size() else {
             bail!(InvalidArgument, "a {dtype} tensor has no plain bytes");
         };

@@ -10,7 +10,9 @@
 use crate::Spawn;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// The approximate cost of waking another thread. Longer work is worth that.
 pub const WAKE_NANOS: u64 = 20_000;
@@ -18,6 +20,12 @@ pub const WAKE_NANOS: u64 = 20_000;
 const SCOPE_NANOS: u64 = 100_000;
 /// The budget of a request on a network thread that comes once, and not in every step.
 const ONCE_NANOS: u64 = 1_000_000;
+
+/// Nodes that took a network thread this long were not the work that they were estimated to be.
+const OVERRUN: Duration = Duration::from_millis(20);
+/// After an overrun, network threads run no nodes for this many times as long. So such work takes a
+/// small part of their time, however many sessions cause it.
+const PAUSE_FACTOR: u32 = 20;
 
 /// A cheap node, without its inputs.
 const NODE_NANOS: u64 = 50;
@@ -133,7 +141,7 @@ impl InlineScope {
     /// Takes `nanos` of work from the budget. Returns false if another thread should do the work.
     pub fn admit(&self, nanos: u64) -> bool {
         let left = self.nanos_left.get();
-        if nanos > WAKE_NANOS || nanos > left {
+        if nanos > WAKE_NANOS || nanos > left || self.is_paused() {
             return false;
         }
         self.nanos_left.set(left - nanos);
@@ -142,7 +150,27 @@ impl InlineScope {
 
     /// Whether the budget lasts for `nodes` cheap nodes.
     pub fn admits_nodes(&self, nodes: usize) -> bool {
-        nodes as u64 * NODE_NANOS <= self.nanos_left.get()
+        nodes as u64 * NODE_NANOS <= self.nanos_left.get() && !self.is_paused()
+    }
+
+    /// Runs nodes. If that takes much longer than the budget of a scope that has one, no such scope
+    /// runs nodes for a while.
+    pub fn run_nodes<R>(&self, run: impl FnOnce() -> R) -> R {
+        if !self.has_budget() {
+            return run();
+        }
+        let began = Instant::now();
+        let result = run();
+        let took = began.elapsed();
+        if took > OVERRUN {
+            PAUSE.extend(took);
+        }
+        result
+    }
+
+    /// Whether scopes with a budget run no nodes at present.
+    fn is_paused(&self) -> bool {
+        self.has_budget() && PAUSE.is_set() && PAUSE.covers(Instant::now())
     }
 
     /// Continues with `work` at the end of a network thread's scope; elsewhere on `threads`.
@@ -220,9 +248,50 @@ impl Drop for InlineScope {
     }
 }
 
+/// Until when scopes with a budget run no nodes.
+struct Pause(AtomicU64);
+
+static PAUSE: Pause = Pause(AtomicU64::new(0));
+
+impl Pause {
+    /// Adds to the pause, after a scope that took so long.
+    fn extend(&self, took: Duration) {
+        let more = u64::try_from((took * PAUSE_FACTOR).as_nanos()).unwrap_or(u64::MAX);
+        let now = nanos_of(Instant::now());
+        let later = |until: u64| Some(until.max(now).saturating_add(more));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    fn covers(&self, time: Instant) -> bool {
+        nanos_of(time) < self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A time as nanoseconds since the first call.
+fn nanos_of(time: Instant) -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = *START.get_or_init(Instant::now);
+    u64::try_from(time.saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_overrun_keeps_nodes_off_network_threads_for_a_while() {
+        let (pause, now) = (Pause(AtomicU64::new(0)), Instant::now());
+        assert!(!pause.is_set() && !pause.covers(now));
+        pause.extend(Duration::from_secs(1));
+        pause.extend(Duration::from_secs(2));
+        let in_secs = |secs| now + Duration::from_secs(secs);
+        assert!(pause.covers(now) && pause.covers(in_secs(59)) && !pause.covers(in_secs(70)));
+    }
+
     use parking_lot::Mutex;
 
     /// Keeps the work that it receives.

@@ -7,6 +7,7 @@ mod buffer;
 mod cancel;
 mod cgroup;
 mod collective;
+mod counted_vec;
 mod denormals;
 mod device;
 mod dtype;
@@ -44,6 +45,7 @@ pub use collective::{
     CollectiveCall, CollectiveDone, CollectiveKind, Collectives, Merge, SingleDeviceCollectives,
     divide, merge, single_device_result,
 };
+pub use counted_vec::CountedVec;
 pub use denormals::FlushDenormals;
 pub use device::{DeviceInfo, DeviceName, DeviceSpeed};
 pub use dtype::DType;

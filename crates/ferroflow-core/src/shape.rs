@@ -19,6 +19,9 @@ pub struct Shape(SmallVec<[usize; 4]>);
 /// TensorFlow's limit on the rank of a tensor.
 const MAX_RANK: usize = 254;
 
+/// What a kernel may take for a row that has no elements.
+const ROW_BYTES: usize = 256;
+
 impl Shape {
     /// The shape of a scalar, which has no dimensions.
     pub fn scalar() -> Shape {
@@ -83,6 +86,23 @@ impl Shape {
             }
         }
         Ok(if self.0.contains(&0) { 0 } else { product as usize })
+    }
+
+    /// Number of elements of a tensor of this shape. An error too if it has no elements, but more
+    /// rows than there is memory for: kernels do some work for each row, and keep something of it.
+    pub(crate) fn elements_of_tensor(&self) -> Result<usize> {
+        let elements = self.checked_elements()?;
+        if elements == 0 {
+            let rows: usize = self.0.iter().filter(|d| **d > 0).product();
+            let most = crate::memory_limit() / ROW_BYTES;
+            ensure!(
+                rows <= most,
+                ResourceExhausted,
+                "shape {self} has no elements, but {rows} rows; at most {most} are allowed \
+                 (--max-memory)"
+            );
+        }
+        Ok(elements)
     }
 
     /// Row-major strides, in elements.

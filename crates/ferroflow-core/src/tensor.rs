@@ -65,7 +65,7 @@ impl Tensor {
     }
 
     fn make(dtype: DType, shape: Shape, new: fn(usize) -> Result<Buffer>) -> Result<Tensor> {
-        let n = shape.checked_elements()?;
+        let n = shape.elements_of_tensor()?;
         let oom = || {
             err!(ResourceExhausted, "OOM when allocating tensor with shape{shape} and type {dtype}")
         };
@@ -111,7 +111,7 @@ impl Tensor {
     /// A tensor of plain bytes (little-endian, row-major). Shares the memory of `bytes` if its
     /// alignment allows.
     pub fn from_bytes(dtype: DType, shape: Shape, bytes: Bytes) -> Result<Tensor> {
-        let n = shape.checked_elements()?;
+        let n = shape.elements_of_tensor()?;
         let want = dtype.size().and_then(|size| n.checked_mul(size));
         ensure!(
             want == Some(bytes.len()),
@@ -185,7 +185,7 @@ impl Tensor {
             Storage::Device(b) => b.len() / dtype.size().unwrap_or(1),
         };
         ensure!(
-            shape.checked_elements()? == have,
+            shape.elements_of_tensor()? == have,
             InvalidArgument,
             "{have} values do not fill shape {shape}"
         );
@@ -403,7 +403,7 @@ impl Tensor {
     pub fn into_shape(mut self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
         ensure!(
-            shape.checked_elements()? == self.elements(),
+            shape.elements_of_tensor()? == self.elements(),
             InvalidArgument,
             "cannot reshape {} ({} elements) to {shape}",
             self.shape,
@@ -499,7 +499,8 @@ impl Tensor {
     /// A tensor with unspecified elements in the memory of a GPU.
     pub fn on_device(gpu: &Arc<dyn Gpu>, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
-        let bytes = dtype.size().and_then(|size| shape.checked_elements().ok()?.checked_mul(size));
+        let bytes =
+            dtype.size().and_then(|size| shape.elements_of_tensor().ok()?.checked_mul(size));
         let Some(bytes) = bytes else {
             bail!(InvalidArgument, "a {dtype} tensor of shape {shape} cannot be on {}", gpu.name());
         };

@@ -2,7 +2,7 @@
 
 use crate::op_def::{
     ArgDef, AttrDef, CallKind, ControlFlow, FlopsFn, KernelFn, MakeBlockKernel, OpCost, OpDef,
-    OpMoves, OpRole,
+    OpMoves, OpRole, WorkFn,
 };
 use crate::passes::PrecisionClass;
 use crate::{
@@ -248,6 +248,18 @@ impl OpBuilder<'_> {
     pub fn flops(mut self, of: FlopsFn) -> Self {
         self.def.flops = Some(of);
         self
+    }
+
+    /// Estimates the work of a call beyond the bytes of its inputs. Needed where small inputs can
+    /// have large outputs, or take long.
+    pub fn work(mut self, of: WorkFn) -> Self {
+        self.def.work = Some(of);
+        self
+    }
+
+    /// Infers the shape of a result to which both inputs are broadcast.
+    pub fn broadcasts(self) -> Self {
+        self.shape(crate::shape::broadcast).work(crate::work::broadcast)
     }
 
     /// Marks it as element-wise, so that it can be fused with others; see

@@ -310,6 +310,47 @@ fn substitute_value(value: &AttrValue, with: &Attrs) -> Result<AttrValue> {
     })
 }
 
+/// Attributes of a function, and of the functions in them. Each call may pass its own on twice.
+const MOST_NESTED_ATTRS: usize = 10_000;
+
+fn nested_attrs(attrs: &Attrs) -> usize {
+    let inner = |value: &AttrValue| match value {
+        AttrValue::Func(f) => nested_attrs(&f.attrs),
+        AttrValue::List(AttrList::Funcs(fs)) => fs.iter().map(|f| 1 + nested_attrs(&f.attrs)).sum(),
+        _ => 0,
+    };
+    attrs.iter().map(|(_, value)| 1 + inner(value)).sum()
+}
+
 fn substitute_func(f: &FuncRef, with: &Attrs) -> Result<FuncRef> {
-    Ok(FuncRef { name: f.name.clone(), attrs: substitute(&f.attrs, with)? })
+    let attrs = substitute(&f.attrs, with)?;
+    ensure!(
+        nested_attrs(&attrs) <= MOST_NESTED_ATTRS,
+        ResourceExhausted,
+        "function {} has more than {MOST_NESTED_ATTRS} attributes, all nested ones together",
+        f.name
+    );
+    Ok(FuncRef { name: f.name.clone(), attrs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_core::Code;
+
+    #[test]
+    fn attributes_that_double_with_each_call_are_refused() {
+        let a = || AttrValue::Placeholder("a".into());
+        let twice = FuncRef { name: "f".into(), attrs: Attrs::new().with("p", a()).with("q", a()) };
+        let mut passed = FuncRef { name: "f".into(), attrs: Attrs::new() };
+        let refused = (0..64).find_map(|_| {
+            let with = Attrs::new().with("a", AttrValue::Func(passed.clone()));
+            match substitute_func(&twice, &with) {
+                Ok(f) => passed = f,
+                Err(e) => return Some(e.code()),
+            }
+            None
+        });
+        assert_eq!(refused, Some(Code::ResourceExhausted));
+    }
 }

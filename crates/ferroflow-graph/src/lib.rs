@@ -22,6 +22,7 @@ pub mod signature;
 pub mod tensorflow_ops;
 mod unsupported;
 pub mod wire;
+pub mod work;
 
 pub use attr::{AttrList, AttrValue, Attrs, FuncRef};
 pub use block_kernel::{AnyBlockKernel, BlockForm, BlockKernel, OperandShapes};
@@ -43,7 +44,7 @@ pub use kernel_init::{
 pub use node_sizes::NodeSizes;
 pub use op_def::{
     AllowedValues, ArgDef, ArgTypes, AttrDef, AttrKind, CallKind, ControlFlow, FlopsFn, KernelFn,
-    MakeBlockKernel, OpCost, OpDef, OpMoves, OpRole, PortType, ShapeFn, TypeSource,
+    MakeBlockKernel, OpCost, OpDef, OpMoves, OpRole, PortType, ShapeFn, TypeSource, WorkFn,
 };
 pub use run_metadata::{NodeTiming, RunMetadata};
 pub use shape::ShapeCtx;

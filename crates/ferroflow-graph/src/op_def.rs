@@ -4,7 +4,7 @@ use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::passes::PrecisionClass;
 use crate::unsupported::unsupported_reason;
 use crate::{AnyBlockKernel, GpuSupport, KernelInit, NodeSizes, OpGradient, ShapeCtx};
-use ferroflow_core::{DType, KernelBox, PartialShape, Result, bail, ensure, err};
+use ferroflow_core::{DType, KernelBox, PartialShape, Result, Value, bail, ensure, err};
 use std::sync::Arc;
 
 /// Infers the output shapes of a node.
@@ -16,6 +16,11 @@ pub type MakeBlockKernel = fn(&Attrs) -> Option<AnyBlockKernel>;
 
 /// Estimates the floating-point operations of a node.
 pub type FlopsFn = fn(&NodeSizes<'_>) -> f64;
+
+/// The bytes that a call moves, or as much work, as the shapes and values of its inputs say. An
+/// estimate: a network thread leaves calls with much work to other threads, and so does the folding
+/// of constants to the step.
+pub type WorkFn = fn(&[Value]) -> u64;
 
 /// How an op moves elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +70,9 @@ pub struct OpDef {
     pub cost: OpCost,
     /// Estimates its operations; `None` means about one for each output element.
     pub flops: Option<FlopsFn>,
+    /// Estimates the work of a call beyond the bytes of its inputs; `None` means that there is
+    /// little.
+    pub work: Option<WorkFn>,
     /// The role that passes treat it by.
     pub role: OpRole,
     /// Makes its block kernel, if it is element-wise and pure.
@@ -293,6 +301,7 @@ impl OpDef {
             control_flow: None,
             cost: OpCost::Cheap,
             flops: None,
+            work: None,
             role: OpRole::Plain,
             blocks: None,
             precision: PrecisionClass::Unlisted,

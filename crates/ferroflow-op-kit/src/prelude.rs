@@ -15,6 +15,6 @@ pub use ferroflow_core::{
 pub use ferroflow_graph::{
     AnyBlockKernel, Attrs, CallKind, Catalog, ControlFlow, FunctionHandle, GpuFold, GpuFormula,
     GpuRows, GradientScope, KernelInit, MakeBlockKernel, NodeSizes, OpMoves, OpRole, ShapeCtx,
-    Term, shape,
+    Term, shape, work,
 };
 pub use std::sync::Arc;

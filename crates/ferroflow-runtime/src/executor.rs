@@ -172,7 +172,7 @@ impl<P: Propagator> Run<P> {
 
     /// Runs nodes until none is ready on this thread. Holds one count of `outstanding`.
     fn work(self: Arc<Self>, queue: Vec<P::Ready>, scope: &InlineScope) {
-        if self.step.memory.run(|| self.run_ready(queue, scope)) {
+        if scope.run_nodes(|| self.step.memory.run(|| self.run_ready(queue, scope))) {
             self.count_down(scope);
         }
     }
@@ -209,7 +209,9 @@ impl<P: Propagator> Run<P> {
                 continue;
             }
             if has_budget {
-                let bytes = bytes_of(self.values().inputs(&self.plan, &mut ready));
+                let inputs = self.values().inputs(&self.plan, &mut ready);
+                let work = node.work.map_or(0, |work| work(inputs));
+                let bytes = bytes_of(inputs).saturating_add(work as usize);
                 if !scope.admit(node.cost.nanos(bytes)) {
                     queue.push(ready);
                     self.clone().hand_over(queue);

@@ -13,7 +13,7 @@ use crate::recorded::{Recordings, recordings_of};
 use ferroflow_core::{DeviceInfo, KernelBox, NodeInfo, Result, bail, err};
 use ferroflow_graph::passes::{self, VariableUses};
 use ferroflow_graph::{
-    ControlFlow, FunctionInstantiator, GraphIr, KernelInit, Node, NodeId, OpDef, OpRole,
+    ControlFlow, FunctionInstantiator, GraphIr, KernelInit, Node, NodeId, OpDef, OpRole, WorkFn,
 };
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -52,6 +52,8 @@ pub(crate) struct PlanNode {
     pub pending: u32,
     pub kind: NodeKind,
     pub cost: NodeCost,
+    /// Estimates its work beyond the bytes of its inputs.
+    pub work: Option<WorkFn>,
     /// It may block, so it runs on a thread that may.
     pub does_io: bool,
     /// Some input is a reference that the kernel must see as a snapshot.
@@ -218,6 +220,7 @@ impl Plan {
                 },
                 kind,
                 cost: NodeCost::of(node, on_gpu),
+                work: node.op.work,
                 does_io: node.op.does_io,
                 derefs: !is_result && variables.reads_alias(graph, id),
                 passes_ref: variables.is_alias(id) && node.op.control_flow.is_none(),

@@ -17,8 +17,9 @@ pub(crate) const STACK_BYTES: usize = 16 << 20;
 /// A fixed set of compute threads, and a growing set for work that blocks. Threads are started when
 /// first needed, and end when the pool is dropped.
 ///
-/// A kernel may run for minutes, and several of them take all compute threads. Then a session whose
-/// work waits, and none of whose work runs, gets a thread of its own for as long as that is so.
+/// Sessions whose work waits take turns. A kernel may run for minutes, and several of them take all
+/// compute threads. Then a session whose work waits, and none of whose work runs, gets a thread of
+/// its own for as long as that is so.
 pub struct Threads {
     compute: Arc<Queue>,
     blocking: Arc<BlockingThreads>,
@@ -40,16 +41,13 @@ struct Queue {
 
 #[derive(Default)]
 struct QueueState {
-    /// With the number of the session.
-    work: VecDeque<(u64, Work)>,
+    work: Turns,
     /// The sessions of the work that runs, by thread.
     running: Vec<u64>,
     idle: usize,
     threads: usize,
     /// How many of them are extra.
     extra: usize,
-    /// How many pieces of work were begun.
-    begun: u64,
     watcher: Watcher,
     closed: bool,
 }
@@ -85,7 +83,7 @@ impl Spawn for Threads {
     fn idle(&self) -> usize {
         let state = self.compute.state.lock();
         let not_started = self.compute_threads.saturating_sub(state.threads);
-        (state.idle + not_started).saturating_sub(state.work.len())
+        (state.idle + not_started).saturating_sub(state.work.waiting)
     }
 }
 
@@ -99,20 +97,84 @@ impl Drop for Threads {
 }
 
 impl QueueState {
-    /// Takes out the first work of a session none of whose work runs. Work of no session counts as
-    /// a session of its own.
-    fn of_starved_session(&mut self) -> Option<(u64, Work)> {
-        let is_starved = |session: &u64| *session == 0 || !self.running.contains(session);
-        let at = self.work.iter().position(|(session, _)| is_starved(session))?;
-        self.work.remove(at)
+    /// Notes that a piece of work of this session has ended.
+    fn ended(&mut self, session: u64) {
+        if let Some(at) = self.running.iter().position(|s| *s == session) {
+            self.running.swap_remove(at);
+        }
+    }
+}
+
+/// Work that waits. The sessions it belongs to take turns.
+#[derive(Default)]
+struct Turns {
+    /// In the order of their turns.
+    sessions: VecDeque<Turn>,
+    waiting: usize,
+    /// Lists for the next sessions.
+    spare: Vec<VecDeque<Work>>,
+}
+
+struct Turn {
+    session: u64,
+    /// Never empty.
+    work: VecDeque<Work>,
+    /// The watcher saw it, and no work of the session was begun since.
+    is_late: bool,
+}
+
+impl Turns {
+    /// Spare lists that are kept, and the longest of them.
+    const SPARE: usize = 16;
+    const LONGEST_SPARE: usize = 1024;
+
+    fn push(&mut self, session: u64, work: Work) {
+        self.waiting += 1;
+        if let Some(turn) = self.sessions.iter_mut().find(|turn| turn.session == session) {
+            return turn.work.push_back(work);
+        }
+        let mut list = self.spare.pop().unwrap_or_default();
+        list.push_back(work);
+        self.sessions.push_back(Turn { session, work: list, is_late: false });
+    }
+
+    /// The next piece of work; after it, its session has the last turn.
+    fn pop(&mut self) -> Option<(u64, Work)> {
+        self.pop_of(0)
+    }
+
+    /// The next piece of work of a session none of whose work runs, and to which `applies`. Work of
+    /// no session counts as a session of its own.
+    fn pop_starved(
+        &mut self,
+        running: &[u64],
+        applies: impl Fn(&Turn) -> bool,
+    ) -> Option<(u64, Work)> {
+        let is_starved = |turn: &Turn| turn.session == 0 || !running.contains(&turn.session);
+        let at = self.sessions.iter().position(|turn| applies(turn) && is_starved(turn))?;
+        self.pop_of(at)
+    }
+
+    fn pop_of(&mut self, at: usize) -> Option<(u64, Work)> {
+        let mut turn = self.sessions.remove(at)?;
+        let work = turn.work.pop_front()?;
+        let session = turn.session;
+        self.waiting -= 1;
+        if !turn.work.is_empty() {
+            turn.is_late = false;
+            self.sessions.push_back(turn);
+        } else if self.spare.len() < Turns::SPARE && turn.work.capacity() <= Turns::LONGEST_SPARE {
+            self.spare.push(turn.work);
+        }
+        Some((session, work))
     }
 }
 
 impl Queue {
     fn push(queue: &Arc<Queue>, work: Work, max: usize) {
         let mut state = queue.state.lock();
-        state.work.push_back((MemoryOwner::current_id(), work));
-        if state.idle >= state.work.len() {
+        state.work.push(MemoryOwner::current_id(), work);
+        if state.idle >= state.work.waiting {
             drop(state);
             queue.ready.notify_one();
         } else if state.threads < max {
@@ -126,7 +188,7 @@ impl Queue {
                 let alone = {
                     let mut state = queue.state.lock();
                     state.threads -= 1;
-                    if state.threads == 0 { state.work.pop_back() } else { None }
+                    if state.threads == 0 { state.work.pop() } else { None }
                 };
                 if let Some((_, work)) = alone {
                     work();
@@ -148,7 +210,7 @@ impl Queue {
     fn run(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some((session, work)) = state.work.pop_front() {
+            if let Some((session, work)) = state.work.pop() {
                 state = self.run_one(state, session, work);
                 continue;
             }
@@ -168,7 +230,6 @@ impl Queue {
         session: u64,
         work: Work,
     ) -> MutexGuard<'q, QueueState> {
-        state.begun += 1;
         state.running.push(session);
         drop(state);
         // Kernels are guarded already. This keeps the thread alive when a callback panics.
@@ -176,49 +237,58 @@ impl Queue {
             tracing::error!("work on {:?} panicked", std::thread::current().name());
         }
         let mut state = self.state.lock();
-        if let Some(at) = state.running.iter().position(|s| *s == session) {
-            state.running.swap_remove(at);
-        }
+        state.ended(session);
         state
     }
 
-    /// Starts an extra thread whenever work has waited and none was begun meanwhile.
+    /// Starts an extra thread for each session whose work has waited while none of it ran.
     fn watch_over(self: Arc<Queue>) {
         let mut state = self.state.lock();
         while !state.closed {
-            if state.work.is_empty() {
+            if state.work.waiting == 0 {
                 state.watcher = Watcher::Asleep;
                 self.watch.wait(&mut state);
                 continue;
             }
-            let begun = state.begun;
+            state.work.sessions.iter_mut().for_each(|turn| turn.is_late = true);
             self.watch.wait_for(&mut state, LONGEST_WAIT);
-            if state.begun != begun || state.extra >= MOST_EXTRA {
-                continue;
+            while state.extra < MOST_EXTRA {
+                let QueueState { work, running, .. } = &mut *state;
+                let Some((session, work)) = work.pop_starved(running, |turn| turn.is_late) else {
+                    break;
+                };
+                state.extra += 1;
+                // It counts as running, so that the session gets one thread.
+                state.running.push(session);
+                drop(state);
+                let own = self.clone();
+                let given = Arc::new(Mutex::new(Some(work)));
+                let slot = given.clone();
+                let run = move || own.run_extra(session, given.lock().take());
+                let has_started = start("ff-node-extra".into(), run);
+                state = self.state.lock();
+                if !has_started {
+                    state.extra -= 1;
+                    state.ended(session);
+                    if let Some(work) = slot.lock().take() {
+                        state.work.push(session, work);
+                    }
+                    break;
+                }
             }
-            let Some((session, work)) = state.of_starved_session() else { continue };
-            state.extra += 1;
-            drop(state);
-            let own = self.clone();
-            let given = Arc::new(Mutex::new(Some(work)));
-            let slot = given.clone();
-            let run = move || own.run_extra(session, given.lock().take());
-            if !start("ff-node-extra".into(), run) {
-                let mut state = self.state.lock();
-                state.extra -= 1;
-                state.work.extend(slot.lock().take().map(|work| (session, work)));
-            }
-            state = self.state.lock();
         }
     }
 
-    /// Runs work of sessions none of whose work runs, until there is none.
+    /// Runs `first`, whose session counts as running, and then work of sessions none of whose work
+    /// runs, until there is none.
     fn run_extra(&self, session: u64, first: Option<Work>) {
         let mut state = self.state.lock();
+        state.ended(session);
         let mut next = first.map(|work| (session, work));
         while let Some((session, work)) = next {
             state = self.run_one(state, session, work);
-            next = state.of_starved_session();
+            let QueueState { work, running, .. } = &mut *state;
+            next = work.pop_starved(running, |_| true);
         }
         state.extra -= 1;
     }
@@ -279,13 +349,44 @@ mod tests {
 
     #[test]
     fn a_session_whose_work_runs_gets_no_thread_of_its_own() {
-        let mut state = QueueState { running: vec![1, 1], ..QueueState::default() };
-        let mut add = |session| state.work.push_back((session, Box::new(|| {}) as Work));
-        [1, 1, 2, 1].into_iter().for_each(&mut add);
-        assert_eq!(state.of_starved_session().map(|(session, _)| session), Some(2));
-        assert!(state.of_starved_session().is_none());
-        assert_eq!(state.work.len(), 3);
-        state.running.clear();
-        assert_eq!(state.of_starved_session().map(|(session, _)| session), Some(1));
+        let mut turns = Turns::default();
+        [1, 1, 2, 1].into_iter().for_each(|session| turns.push(session, Box::new(|| {})));
+        let mut starved = |running: &[u64]| turns.pop_starved(running, |_| true).map(|(s, _)| s);
+        assert_eq!(starved(&[1, 1]), Some(2));
+        assert_eq!(starved(&[1, 1]), None);
+        assert_eq!(starved(&[]), Some(1));
+        assert_eq!(turns.waiting, 2);
+    }
+
+    #[test]
+    fn sessions_take_turns() {
+        let mut turns = Turns::default();
+        [1, 1, 1, 2, 3, 3].into_iter().for_each(|session| turns.push(session, Box::new(|| {})));
+        let order: Vec<u64> =
+            std::iter::from_fn(|| turns.pop().map(|(session, _)| session)).collect();
+        assert_eq!(order, [1, 2, 3, 1, 3, 1]);
+        assert_eq!(turns.waiting, 0);
+    }
+
+    #[test]
+    fn many_pieces_of_work_hold_up_no_other_session() {
+        let threads = Threads::new(1);
+        let sessions: Vec<_> = (0..2).map(|_| MemoryOwner::unlimited()).collect();
+        let (done, wait) = channel();
+        let (go, blocked) = channel::<()>();
+        sessions[0].run(|| {
+            threads.spawn(Box::new(move || {
+                let _ = blocked.recv();
+            }));
+            for i in 0..1000 {
+                let done = done.clone();
+                threads.spawn(Box::new(move || done.send(i).unwrap()));
+            }
+        });
+        let last = done.clone();
+        sessions[1].run(|| threads.spawn(Box::new(move || last.send(4711).unwrap())));
+        drop(go);
+        let at = (0..1001).position(|_| wait.recv().unwrap() == 4711);
+        assert!(at < Some(2), "{at:?}");
     }
 }

@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::graph::{Endpoint, GraphIr, Node, NodeId};
 use crate::node_sizes::{NodeSizes, guessed};
 use crate::op_def::{OpCost, OpDef, OpRole, PortType};
-use ferroflow_core::{DType, PartialShape, Result, Tensor};
+use ferroflow_core::{DType, PartialShape, Result, Tensor, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ const MAX_BYTES: usize = 10 << 20;
 /// done by a network thread. An op that does much work for each byte counts as such beyond these.
 const MAX_EXPENSIVE_BYTES: usize = 64 << 10;
 const MAX_FLOPS: f64 = 1e7;
+const MAX_WORK: u64 = 100 << 20;
 /// What all nodes of a graph together may take.
 const MAX_TIME: Duration = Duration::from_millis(50);
 
@@ -195,7 +196,12 @@ impl Values {
 /// Whether the inferred shape is too large, or the work too much.
 fn is_large_or_long(node: &Node, inputs: &[Tensor]) -> bool {
     let read: usize = inputs.iter().map(Tensor::byte_len).sum();
-    if node.op.cost == OpCost::Expensive && read > MAX_EXPENSIVE_BYTES {
+    let is_expensive = || {
+        let values: Vec<Value> = inputs.iter().cloned().map(Value::from).collect();
+        let work = node.op.work.map_or(0, |work| work(&values));
+        node.op.cost == OpCost::Expensive || work > MAX_WORK
+    };
+    if read > MAX_EXPENSIVE_BYTES && is_expensive() {
         return true;
     }
     let shapes: Vec<PartialShape> = inputs.iter().map(|t| t.shape().into()).collect();

@@ -117,6 +117,7 @@ fn fused_node(
         outputs: vec![arg("output", ArgTypes::One(TypeSource::Attr("T".into())))],
         attrs: vec![attr("Tin", true), attr("T", false)],
         cost: if is_expensive { OpCost::Expensive } else { OpCost::Cheap },
+        work: Some(crate::work::broadcast),
         cpu: Some(kernel),
         ..OpDef::named(op)
     };

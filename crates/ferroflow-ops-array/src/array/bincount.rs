@@ -245,6 +245,7 @@ const BIN_ATTRS: [&str; 3] =
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Bincount")
+        .work(work::any)
         .doc("How often, or with what total weight, each integer below `size` occurs.")
         .input("arr: int32")
         .input("size: int32")
@@ -254,6 +255,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(vec![PartialShape::new([bins(c, 1)])]))
         .cpu(per_dtype!([Int32 i32, Int64 i64, Float f32, Double f64], T => bincount::<T>));
     c.op("DenseBincount")
+        .work(work::any)
         .doc("How often each integer below `size` occurs in a vector, or in each row of a matrix.")
         .input("input: Tidx")
         .input("size: Tidx")
@@ -270,6 +272,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Int32 i32, Int64 i64, Float f32, Double f64], init,
             T => dense_bincount::<T>(init.bool("binary_output")?)));
     c.op("RaggedBincount")
+        .work(work::any)
         .doc("How often each integer below `size` occurs in each row of a ragged matrix.")
         .input("splits: int64")
         .input("values: Tidx")
@@ -283,7 +286,7 @@ pub(crate) fn register(c: &mut Catalog) {
         })
         .cpu(per_dtype!([Int32 i32, Int64 i64, Float f32, Double f64], init,
             T => ragged_bincount::<T>(init.bool("binary_output")?)));
-    c.op("SparseBincount")
+    c.op("SparseBincount").work(work::any)
         .doc("How often each integer below `size` occurs in a sparse vector, or each row of a matrix.")
         .input("indices: int64")
         .input("values: Tidx")
@@ -304,6 +307,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Int32 i32, Int64 i64, Float f32, Double f64], init,
             T => sparse_bincount::<T>(init.bool("binary_output")?)));
     c.op("HistogramFixedWidth")
+        .work(work::any)
         .doc("How many values fall into each of `nbins` equal parts of a range.")
         .input("values: T")
         .input("value_range: T")

@@ -89,6 +89,7 @@ fn broadcast_gradient_args(ctx: &mut Ctx<'_>) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("BroadcastTo")
+        .work(work::of_shape::<1>)
         .doc("Repeats a tensor to fill a shape.")
         .input("input: T")
         .input("shape: Tidx")

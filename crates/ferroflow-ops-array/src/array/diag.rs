@@ -120,6 +120,7 @@ fn clear_outside<W: Movable>(x: &mut [W], rows: usize, cols: usize, lower: usize
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Diag")
+        .work(work::any)
         .doc("A tensor of twice the rank with its input on the diagonal.")
         .input("diagonal: T")
         .output("output: T")

@@ -138,6 +138,7 @@ fn edits(hypothesis: &Tensor, truth: &Tensor, h: &[usize], t: &[usize]) -> Resul
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("EditDistance")
+        .work(work::any)
         .doc("How many edits turn each hypothesis sequence into the true one.")
         .input("hypothesis_indices: int64")
         .input("hypothesis_values: T")

@@ -109,6 +109,7 @@ fn empty(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Fill")
+        .work(work::of_shape::<0>)
         .doc("A tensor of the given shape, all elements of which are `value`.")
         .input("dims: index_type")
         .input("value: T")
@@ -140,6 +141,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .anywhere()
         .cpu(ones_like);
     c.op("Empty")
+        .work(work::of_shape::<0>)
         .doc("A tensor of the given shape whose elements are unspecified, or zero if `init`.")
         .input("shape: int32")
         .output("output: dtype")

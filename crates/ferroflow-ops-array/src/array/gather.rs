@@ -235,6 +235,7 @@ const ON_GPU: GpuTypes = &[("Tparams", gpu::MOVED), ("Tindices", &[DType::Int32,
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Gather")
+        .work(work::gather::<0, 1>)
         .doc("The rows of a tensor that the indices name.")
         .input("params: Tparams")
         .input("indices: Tindices")
@@ -246,6 +247,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .gpu(ON_GPU, |_| Ok(KernelBox::new(gather_v1)))
         .cpu_fn(gather_v1);
     c.op("GatherV2")
+        .work(work::gather::<0, 1>)
         .doc("The slices along an axis of a tensor that the indices name.")
         .input("params: Tparams")
         .input("indices: Tindices")

@@ -109,6 +109,7 @@ const ON_GPU: GpuTypes = &[("Tparams", gpu::MOVED), ("Tindices", gpu::INDEX)];
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("GatherNd")
+        .work(work::gather::<0, 1>)
         .doc("The slices of a tensor that the index tuples name.")
         .input("params: Tparams")
         .input("indices: Tindices")

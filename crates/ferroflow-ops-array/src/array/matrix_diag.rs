@@ -300,6 +300,7 @@ const ALIGN: &str =
 pub(crate) fn register(c: &mut Catalog) {
     for name in ["MatrixDiag", "BatchMatrixDiag"] {
         c.op(name)
+            .work(work::any)
             .doc("Matrices with the given main diagonals.")
             .input("diagonal: T")
             .output("output: T")
@@ -310,6 +311,7 @@ pub(crate) fn register(c: &mut Catalog) {
     for name in ["MatrixDiagV2", "MatrixDiagV3"] {
         let op = c
             .op(name)
+            .work(work::any)
             .doc("Matrices with the given diagonals.")
             .input("diagonal: T")
             .input("k: int32")
@@ -323,6 +325,7 @@ pub(crate) fn register(c: &mut Catalog) {
     }
     for name in ["MatrixDiagPart", "BatchMatrixDiagPart"] {
         c.op(name)
+            .work(work::any)
             .doc("The main diagonals of matrices.")
             .input("input: T")
             .output("diagonal: T")
@@ -333,6 +336,7 @@ pub(crate) fn register(c: &mut Catalog) {
     for name in ["MatrixDiagPartV2", "MatrixDiagPartV3"] {
         let op = c
             .op(name)
+            .work(work::any)
             .doc("Some diagonals of matrices.")
             .input("input: T")
             .input("k: int32")
@@ -344,6 +348,7 @@ pub(crate) fn register(c: &mut Catalog) {
     }
     for name in ["MatrixSetDiag", "BatchMatrixSetDiag"] {
         c.op(name)
+            .work(work::any)
             .doc("Matrices with their main diagonals replaced.")
             .input("input: T")
             .input("diagonal: T")
@@ -355,6 +360,7 @@ pub(crate) fn register(c: &mut Catalog) {
     for name in ["MatrixSetDiagV2", "MatrixSetDiagV3"] {
         let op = c
             .op(name)
+            .work(work::any)
             .doc("Matrices with some of their diagonals replaced.")
             .input("input: T")
             .input("diagonal: T")

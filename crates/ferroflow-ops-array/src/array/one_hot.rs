@@ -100,6 +100,7 @@ fn one_hot_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("OneHot")
+        .work(work::any)
         .doc("A new axis on which the place that each index names is on and all others are off.")
         .input("indices: TI")
         .input("depth: int32")

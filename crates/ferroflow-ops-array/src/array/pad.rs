@@ -226,6 +226,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ("PadV2", "Surrounds a tensor with a value.", &["constant_values: T"][..]),
     ] {
         c.op(name)
+            .work(work::any)
             .doc(doc)
             .input("input: T")
             .input("paddings: Tpaddings")
@@ -239,6 +240,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .cpu_fn(pad);
     }
     c.op("MirrorPad")
+        .work(work::any)
         .doc("Surrounds a tensor with its mirror images.")
         .input("input: T")
         .input("paddings: Tpaddings")

@@ -139,6 +139,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu_fn(dynamic_partition);
     for name in ["DynamicStitch", "ParallelDynamicStitch"] {
         c.op(name)
+            .work(work::any)
             .doc("Puts the rows of several tensors where the indices say; later ones win.")
             .input("indices: N * int32")
             .input("data: N * T")

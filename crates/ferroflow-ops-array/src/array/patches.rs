@@ -187,7 +187,7 @@ fn patches_gradient<'g>(
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("ExtractImagePatches")
+    c.op("ExtractImagePatches").work(work::any)
         .doc("The patches that a sliding window sees in images, each put into the channels.")
         .input("images: T")
         .output("patches: T")
@@ -199,6 +199,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| extract_shape(c, 2))
         .cpu(|init| extract(init, 2));
     c.op("ExtractVolumePatches")
+        .work(work::any)
         .doc("The patches that a sliding window sees in volumes, each put into the channels.")
         .input("input: T")
         .output("patches: T")

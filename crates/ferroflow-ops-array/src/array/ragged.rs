@@ -291,6 +291,7 @@ fn ragged_gather_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RaggedRange")
+        .work(work::any)
         .doc("A range for each row.")
         .input("starts: T")
         .input("limits: T")
@@ -307,6 +308,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .cpu(per_dtype!([Float f32, Double f64, Int32 i32, Int64 i64], init,
             T => ragged_range::<T>(init.dtype("Tsplits")?)));
     c.op("RaggedGather")
+        .work(work::any)
         .doc("The rows of a ragged tensor that the indices name.")
         .input("params_nested_splits: PARAMS_RAGGED_RANK * Tsplits")
         .input("params_dense_values: Tvalues")
@@ -328,6 +330,7 @@ pub(crate) fn register(c: &mut Catalog) {
         })
         .cpu(ragged_gather);
     c.op("RaggedTensorToSparse")
+        .work(work::any)
         .doc("A ragged tensor as a sparse one.")
         .input("rt_nested_splits: RAGGED_RANK * Tsplits")
         .input("rt_dense_values: T")

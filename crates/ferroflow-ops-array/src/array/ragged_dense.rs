@@ -360,6 +360,7 @@ fn ragged_to_tensor_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Resu
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RaggedTensorToTensor")
+        .work(work::any)
         .doc("A ragged tensor as a dense one, cut or filled up with a default.")
         .input("shape: Tshape")
         .input("values: T")

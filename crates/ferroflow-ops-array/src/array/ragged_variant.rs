@@ -266,6 +266,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(vec![c.shape_from(2)]))
         .cpu(to_variant_gradient);
     c.op("RaggedTensorToVariant")
+        .work(work::any)
         .doc("A ragged tensor as a value, or its rows as a vector of values.")
         .input("rt_nested_splits: RAGGED_RANK * Tsplits")
         .input("rt_dense_values: Tvalues")
@@ -280,6 +281,7 @@ pub(crate) fn register(c: &mut Catalog) {
         })
         .cpu(to_variant);
     c.op("RaggedTensorFromVariant")
+        .work(work::any)
         .doc("The ragged tensor that a value holds, or several as the rows of one.")
         .input("encoded_ragged: variant")
         .output("output_nested_splits: output_ragged_rank * Tsplits")

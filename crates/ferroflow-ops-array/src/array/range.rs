@@ -127,7 +127,7 @@ fn lin_space<T: Float>(ctx: &mut Ctx<'_>) -> Result<()> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("Range")
+    c.op("Range").work(work::any)
         .doc("The numbers from `start` to before `limit`, `delta` apart.")
         .input("start: Tidx")
         .input("limit: Tidx")
@@ -144,6 +144,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .host_outputs(&["output"])
         .cpu(per_dtype!([Float f32, Double f64, Int32 i32, Int64 i64], "Tidx", T => range::<T>));
     c.op("LinSpace")
+        .work(work::any)
         .doc("`num` numbers at equal distances from `start` to `stop`, both included.")
         .input("start: T")
         .input("stop: T")

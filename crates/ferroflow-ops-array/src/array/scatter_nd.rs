@@ -234,6 +234,7 @@ fn tensor_scatter<'c>(c: &'c mut Catalog, name: &str, what: &str) -> OpBuilder<'
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ScatterNd")
+        .work(work::of_shape::<2>)
         .doc("Zeros of the given shape, with the updates added to the slices that indices name.")
         .input("indices: Tindices")
         .input("updates: T")

@@ -312,6 +312,7 @@ fn block_attr(c: &ShapeCtx<'_>) -> Option<Vec<i64>> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SpaceToBatchND")
+        .work(work::any)
         .doc("Moves blocks of space, after padding, into the batch dimension.")
         .input("input: T")
         .input("block_shape: Tblock_shape")
@@ -338,6 +339,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .host_inputs(&["block_shape", "crops"])
         .cpu(|_| Ok(KernelBox::new(convert(To::Space))));
     c.op("SpaceToBatch")
+        .work(work::any)
         .doc("Moves square blocks of images, after padding, into the batch dimension.")
         .input("input: T")
         .input("paddings: Tpaddings")

@@ -352,6 +352,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .host_inputs(&["begin", "end", "strides"])
         .cpu(strided_slice);
     c.op("StridedSliceGrad")
+        .work(work::of_shape::<0>)
         .doc("Zeros of the given shape with `dy` where a StridedSlice would have taken it from.")
         .input("shape: Index")
         .inputs(&BOUNDS)

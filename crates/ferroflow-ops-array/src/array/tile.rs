@@ -97,6 +97,7 @@ fn tile_grad<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Tile")
+        .work(work::any)
         .doc("Repeats a tensor, in each dimension as often as `multiples` says.")
         .input("input: T")
         .input("multiples: Tmultiples")

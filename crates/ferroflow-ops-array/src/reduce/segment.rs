@@ -303,7 +303,7 @@ pub(crate) fn register(c: &mut Catalog) {
                     "UnsortedSegmentSum" => "Tindices: {int16, int32, int64}",
                     _ => "Tindices: {int32, int64}",
                 };
-                c.op($unsorted)
+                c.op($unsorted).work(work::any)
                     .doc(concat!($doc, " of the rows with the same id; negative ids are left out."))
                     .input("data: T")
                     .input("segment_ids: Tindices")

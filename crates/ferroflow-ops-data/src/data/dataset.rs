@@ -8,6 +8,7 @@ use ferroflow_core::{MemoryOwner, Variant, VariantObject};
 use ferroflow_graph::OpBuilder;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::OnceLock;
 
 /// The components of one element.
 pub(super) type Tuple = Vec<Tensor>;
@@ -101,6 +102,9 @@ struct Made {
     types: ElementTypes,
     /// The depth of nested datasets that it consists of.
     depth: u32,
+    /// Known once it was asked for. A dataset may have inputs that share inputs, to any depth, so
+    /// no dataset asks its inputs twice.
+    cardinality: OnceLock<i64>,
 }
 
 /// The dtypes and shapes of the components of its elements.
@@ -192,7 +196,7 @@ impl DatasetRef {
         ensure!(depth < MAX_LEVEL, InvalidArgument, "datasets are nested deeper than {MAX_LEVEL}");
         let mut types = types;
         dataset.refine(&mut types);
-        Ok(DatasetRef(Arc::new(Made { dataset, types, depth })))
+        Ok(DatasetRef(Arc::new(Made { dataset, types, depth, cardinality: OnceLock::new() })))
     }
 
     /// The dataset that a tensor holds.
@@ -209,11 +213,14 @@ impl DatasetRef {
     }
 
     pub fn iterate(&self, scope: &Scope) -> Result<Elements> {
+        // Inputs that share inputs have an iterator for each use: any number of them.
+        MemoryOwner::check_current()?;
+        scope.check_cancelled()?;
         self.0.dataset.iterate(&scope.deeper()?)
     }
 
     pub fn cardinality(&self) -> i64 {
-        self.0.dataset.cardinality()
+        *self.0.cardinality.get_or_init(|| self.0.dataset.cardinality())
     }
 
     pub fn types(&self) -> &ElementTypes {

@@ -5,6 +5,7 @@ use super::function::Captured;
 use super::scope::Scope;
 use super::task::{run_kernel, take_turn};
 use crate::prelude::*;
+use ferroflow_core::MemoryOwner;
 
 struct MapDefun {
     function: Arc<FunctionHandle>,
@@ -50,9 +51,10 @@ impl AsyncKernel for MapDefun {
         let calls = Scope::within(&ctx.step);
         let (dtypes, shapes) = (self.dtypes.clone(), self.shapes.clone());
         run_kernel(&ctx.step, None, scope, done, async move {
-            let mut results = Vec::with_capacity(rows);
+            let mut results = Vec::new();
             for i in 0..rows {
                 take_turn().await;
+                MemoryOwner::check_current()?;
                 let row: Result<Vec<Tensor>> = arguments.iter().map(|t| t.row(i)).collect();
                 let result = f.call(&calls, row?).await?;
                 for (t, want) in result.iter().zip(&shapes) {

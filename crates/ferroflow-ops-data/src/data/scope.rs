@@ -107,6 +107,11 @@ impl Scope {
         Scope { recorder: Some(recorder), ..self.clone() }
     }
 
+    /// An error once the iterator was cancelled.
+    pub fn check_cancelled(&self) -> Result<()> {
+        self.shared.cancel.check()
+    }
+
     pub fn recorder(&self) -> Option<&Arc<Recorder>> {
         self.recorder.as_ref()
     }

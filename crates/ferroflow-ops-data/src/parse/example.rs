@@ -181,8 +181,8 @@ impl Wanted {
                 true => rows.iter().map(Values::len).max().unwrap_or(0),
                 false => want.stride(),
             };
-            // A small record can ask for a huge padded tensor: its size must not overflow.
-            Shape::from_dims(&[n as i64, width as i64])?;
+            // Records without the feature are padded to the widest one.
+            let _counted = Values::count(want.dtype, n.saturating_mul(width))?;
             let mut all = Values::empty(want.dtype);
             for (i, row) in rows.into_iter().enumerate() {
                 all.append(row);

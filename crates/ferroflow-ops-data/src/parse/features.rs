@@ -3,6 +3,7 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use ferroflow_op_kit::protobuf::{FieldValue, fields};
 use std::collections::HashMap;
 
@@ -89,6 +90,11 @@ impl Values {
             DType::Int64 => Values::Ints(t.as_slice::<i64>()?.to_vec()),
             _ => Values::Texts(t.strings()?.to_vec()),
         })
+    }
+
+    /// Counts `n` values of a type before they are made. A small record can ask for many.
+    pub fn count(dtype: DType, n: usize) -> Result<Reservation> {
+        Reservation::new(n.saturating_mul(dtype.size().unwrap_or(size_of::<Bytes>())))
     }
 
     pub fn dtype(&self) -> DType {

@@ -3,6 +3,7 @@
 use super::descriptor::{Encoding, FieldDescriptor, ValueKind, describe};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use ferroflow_op_kit::protobuf::{FieldValue, fields, put_varint};
 use std::sync::OnceLock;
 
@@ -155,6 +156,9 @@ fn column(
 ) -> Result<Tensor> {
     let widest = messages.iter().map(|m| m[k].len()).max().unwrap_or(0);
     let shape = Shape::from([shape, &[widest]].concat());
+    // One long message makes the rows of all others as long.
+    let width = dtype.size().unwrap_or(size_of::<Bytes>());
+    let _counted = Reservation::new(shape.checked_elements()?.saturating_mul(width))?;
     let fill = default_of(field);
     let all = || messages.iter().flat_map(|m| (0..widest).map(|i| m[k].get(i).unwrap_or(&fill)));
     let bits = |item: &FieldItem| if let FieldItem::Number(x) = item { *x } else { 0 };
@@ -333,6 +337,7 @@ impl Kernel for Encode {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("DecodeProtoV2")
+        .work(work::any)
         .doc("Fields of serialized protocol buffers as tensors.")
         .input("bytes: string")
         .output("sizes: int32")
@@ -355,6 +360,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(KernelBox::new(Decode(Chosen::new(init, "output_types")?)))
         });
     c.op("EncodeProto")
+        .work(work::any)
         .doc("Serialized protocol buffers of tensors as fields.")
         .input("sizes: int32")
         .input("values: Tinput_types")

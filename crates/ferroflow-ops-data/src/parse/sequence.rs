@@ -147,7 +147,7 @@ impl Lists {
             lengths.push(Tensor::vector(&rows.iter().map(|r| r.len() as i64).collect::<Vec<_>>()));
             let mut shape = Shape::from([records.len(), longest]);
             want.shape.iter().for_each(|&d| shape.push(d));
-            total(&shape)?;
+            let _counted = Values::count(want.dtype, total(&shape)?)?;
             let mut values = Values::empty(want.dtype);
             for (i, row) in rows.into_iter().enumerate() {
                 row.into_iter().for_each(|step| values.append(step));

@@ -320,6 +320,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(vec![PartialShape::new([c.input(1).dim(0)])]))
         .cpu(per_dtype!(NUMBER, T => slice_grad::<T>));
     c.op("SparseSparseMaximum")
+        .work(work::any)
         .doc("The larger of two sparse tensors, place by place.")
         .inputs(&PAIR)
         .output("output_indices: int64")
@@ -328,6 +329,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(sparse_like(c, 0)[..2].to_vec()))
         .cpu(per_dtype!(REAL, T => extreme::<T, true>));
     c.op("SparseSparseMinimum")
+        .work(work::any)
         .doc("The smaller of two sparse tensors, place by place.")
         .inputs(&PAIR)
         .output("output_indices: int64")

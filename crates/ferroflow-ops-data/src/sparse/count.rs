@@ -3,7 +3,11 @@
 
 use super::coo::{Coo, index_matrix};
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 use std::collections::BTreeMap;
+
+/// What the tree of counts takes for an entry besides the entry.
+const AROUND_ENTRY: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Limits {
@@ -32,6 +36,9 @@ fn count<T: Num>(
     elements: Vec<(usize, i64)>,
     weights: Option<Vec<T>>,
 ) -> Result<()> {
+    // Each may be another entry of the tree, and of the result.
+    let entry = 2 * (size_of::<(usize, i64)>() + size_of::<T>()) + AROUND_ENTRY;
+    let _counted = Reservation::new(elements.len().saturating_mul(entry))?;
     let mut counts: BTreeMap<(usize, i64), T> = BTreeMap::new();
     // Without elements there is one column.
     let mut largest = 0;

@@ -2,7 +2,9 @@
 
 use super::coo::index_matrix;
 use crate::prelude::*;
+use crate::string::TextList;
 use bytes::{Bytes, BytesMut};
+use ferroflow_core::{CancelToken, CountedVec, MemoryOwner};
 use ferroflow_op_kit::{
     farmhash::{fingerprint_cat64, fingerprint64},
     siphash::siphash,
@@ -11,10 +13,13 @@ use ferroflow_op_kit::{
 /// More combinations than this are an error: a few features can make any number of them.
 const MOST: usize = 1 << 28;
 
+/// Crosses between two checks for memory and cancellation.
+const CHECK_EVERY: usize = 1024;
+
 /// A column of features: where those of each row are in `values`.
 struct Column<'a> {
     values: &'a Tensor,
-    rows: Vec<std::ops::Range<usize>>,
+    rows: CountedVec<std::ops::Range<usize>>,
     is_dense: bool,
 }
 
@@ -83,14 +88,13 @@ fn columns_from<'a>(
         same_batch(dims[0])?;
         let places = indices.as_slice::<i64>()?;
         // A row takes memory even when it is empty.
-        let n = Tensor::alloc(DType::Int64, [dims[0]])?.elements();
-        let (mut rows, mut at) = (Vec::with_capacity(n), 0);
-        for row in 0..n as i64 {
+        let (mut rows, mut at) = (CountedVec::with_capacity(dims[0])?, 0);
+        for row in 0..dims[0] as i64 {
             let from = at;
             while at < values.elements() && places[2 * at] == row {
                 at += 1;
             }
-            rows.push(from..at);
+            rows.push(from..at)?;
         }
         ensure!(
             at == values.elements(),
@@ -111,7 +115,8 @@ fn columns_from<'a>(
             );
         };
         same_batch(n)?;
-        let rows = (0..n).map(|r| r * width..(r + 1) * width).collect();
+        let rows = (0..n).map(|r| Ok(r * width..(r + 1) * width));
+        let rows = CountedVec::try_from_iter(rows)?;
         columns.push(Column { values, rows, is_dense: true });
     }
     Ok(columns)
@@ -121,10 +126,11 @@ fn columns_from<'a>(
 /// those of the last column change fastest.
 fn cross(
     columns: &[Column<'_>],
+    cancel: &CancelToken,
     mut take: impl FnMut(&[usize]) -> Result<()>,
 ) -> Result<(Tensor, Tensor)> {
     let batch = columns[0].rows.len();
-    let (mut indices, mut widest, mut total) = (Vec::new(), 0, 0usize);
+    let (mut indices, mut widest, mut total) = (CountedVec::new(), 0, 0usize);
     for row in 0..batch {
         let ranges: Vec<_> = columns.iter().map(|c| c.rows[row].clone()).collect();
         let n = ranges.iter().try_fold(1usize, |n, r| n.checked_mul(r.len()));
@@ -135,7 +141,12 @@ fn cross(
         widest = std::cmp::max(widest, n);
         let mut choice: Vec<usize> = ranges.iter().map(|r| r.start).collect();
         for i in 0..n {
-            indices.extend([row as i64, i as i64]);
+            if i % CHECK_EVERY == 0 {
+                MemoryOwner::check_current()?;
+                cancel.check()?;
+            }
+            indices.push(row as i64)?;
+            indices.push(i as i64)?;
             take(&choice)?;
             for (c, range) in choice.iter_mut().zip(&ranges).rev() {
                 *c += 1;
@@ -151,9 +162,9 @@ fn cross(
 }
 
 /// Features joined by a separator.
-fn as_text(columns: &[Column<'_>], separator: &[u8]) -> Result<[Tensor; 3]> {
-    let mut texts = Vec::new();
-    let (indices, shape) = cross(columns, |choice| {
+fn as_text(columns: &[Column<'_>], separator: &[u8], cancel: &CancelToken) -> Result<[Tensor; 3]> {
+    let mut texts = TextList::new();
+    let (indices, shape) = cross(columns, cancel, |choice| {
         let mut text = BytesMut::new();
         for (n, (column, &i)) in columns.iter().zip(choice).enumerate() {
             if n > 0 {
@@ -164,10 +175,10 @@ fn as_text(columns: &[Column<'_>], separator: &[u8]) -> Result<[Tensor; 3]> {
                 Feature::Number(x) => text.extend_from_slice(x.to_string().as_bytes()),
             }
         }
-        texts.push(text.freeze());
-        Ok(())
+        texts.push(text.freeze())
     })?;
-    Ok([indices, Tensor::from_strings([texts.len()], texts)?, shape])
+    let n = texts.len();
+    Ok([indices, texts.tensor([n])?, shape])
 }
 
 /// Features hashed together, and into buckets where there are any.
@@ -175,19 +186,19 @@ fn as_hash(
     columns: &[Column<'_>],
     start: Option<u64>,
     buckets: i64,
+    cancel: &CancelToken,
     hash: impl Fn(&Column<'_>, Feature<'_>) -> u64,
 ) -> Result<[Tensor; 3]> {
     // To keep the result from being negative, it is at most the largest int64.
     let buckets = if buckets > 0 { buckets as u64 } else { i64::MAX as u64 };
-    let mut hashes = Vec::new();
-    let (indices, shape) = cross(columns, |choice| {
+    let mut hashes = CountedVec::new();
+    let (indices, shape) = cross(columns, cancel, |choice| {
         let mut together = start;
         for (column, &i) in columns.iter().zip(choice) {
             let one = hash(column, column.feature(i)?);
             together = Some(together.map_or(one, |so_far| fingerprint_cat64(so_far, one)));
         }
-        hashes.push((together.unwrap_or(0) % buckets) as i64);
-        Ok(())
+        hashes.push((together.unwrap_or(0) % buckets) as i64)
     })?;
     Ok([indices, Tensor::vector(&hashes), shape])
 }
@@ -211,9 +222,10 @@ fn first_version(init: &KernelInit<'_>) -> Result<KernelBox> {
     );
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let columns = columns(ctx, sparse, ctx.num_inputs())?;
+        let cancel = &ctx.step().cancel;
         let parts = match is_hashed {
-            false => as_text(&columns, b"_X_")?,
-            true => as_hash(&columns, Some(key as u64), buckets, |_, f| match f {
+            false => as_text(&columns, b"_X_", cancel)?,
+            true => as_hash(&columns, Some(key as u64), buckets, cancel, |_, f| match f {
                 Feature::Text(s) => fingerprint64(s),
                 Feature::Number(x) => x as u64,
             })?,
@@ -235,7 +247,7 @@ fn joined(init: &KernelInit<'_>) -> Result<KernelBox> {
             separator.shape()
         );
         let columns = columns(ctx, sparse, end)?;
-        let parts = as_text(&columns, separator.scalar_string()?)?;
+        let parts = as_text(&columns, separator.scalar_string()?, &ctx.step().cancel)?;
         drop(columns);
         set_all(ctx, parts)
     }))
@@ -257,7 +269,7 @@ fn hashed(init: &KernelInit<'_>) -> Result<KernelBox> {
         };
         let key = [a as u64, b as u64];
         let columns = columns(ctx, sparse, end)?;
-        let parts = as_hash(&columns, None, buckets, |column, f| match f {
+        let parts = as_hash(&columns, None, buckets, &ctx.step().cancel, |column, f| match f {
             Feature::Text(s) if is_strong => siphash(key, s),
             Feature::Text(s) => fingerprint64(s),
             // TensorFlow hashes the lower four bytes of a number, and none of a dense one's.
@@ -298,7 +310,8 @@ impl Kernel for Ragged {
                 InvalidArgument,
                 "invalid ragged tensor at position {i}: row splits must rise from 0 to {count}"
             );
-            let rows = ends.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
+            let rows = ends.windows(2).map(|w| Ok(w[0] as usize..w[1] as usize));
+            let rows = CountedVec::try_from_iter(rows)?;
             found.push(Column { values, rows, is_dense: false });
         }
         let rest = match end > 2 * ragged {
@@ -341,13 +354,15 @@ impl Kernel for Ragged {
         }
         let (mut splits, mut total) = (vec![0i64], 0i64);
         for row in 0..batch {
-            let n: usize = columns.iter().map(|c| c.rows[row].len()).product();
-            total += n as i64;
+            let lens = columns.iter().map(|c| c.rows[row].len());
+            let n = lens.fold(1, usize::saturating_mul);
+            total = total.saturating_add(n as i64);
             splits.push(total);
         }
+        let cancel = &ctx.step().cancel;
         let [_, values, _] = match self.is_hashed {
-            false => as_text(&columns, b"_X_")?,
-            true => as_hash(&columns, Some(self.key), self.buckets, |_, f| match f {
+            false => as_text(&columns, b"_X_", cancel)?,
+            true => as_hash(&columns, Some(self.key), self.buckets, cancel, |_, f| match f {
                 Feature::Text(s) => fingerprint64(s),
                 Feature::Number(x) => x as u64,
             })?,
@@ -389,6 +404,7 @@ fn shapes(_: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RaggedCross")
+        .work(work::any)
         .doc("Every combination of the features of a row, of ragged, sparse and dense inputs.")
         .input("ragged_values: ragged_values_types")
         .input("ragged_row_splits: ragged_splits_types")
@@ -412,6 +428,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|_| Ok(vec![PartialShape::new([None]); 2]))
         .cpu(ragged);
     c.op("SparseCross")
+        .work(work::any)
         .doc("Every combination of the features of each row, as text or hashed.")
         .input("indices: N * int64")
         .input("values: sparse_types")
@@ -431,6 +448,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shapes)
         .cpu(first_version);
     c.op("SparseCrossV2")
+        .work(work::any)
         .doc("Every combination of the features of each row, joined by a separator.")
         .input("indices: N * int64")
         .input("values: sparse_types")
@@ -446,6 +464,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shapes)
         .cpu(joined);
     c.op("SparseCrossHashed")
+        .work(work::any)
         .doc("Every combination of the features of each row, hashed into buckets.")
         .input("indices: N * int64")
         .input("values: sparse_types")

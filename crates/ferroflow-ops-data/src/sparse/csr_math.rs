@@ -329,6 +329,7 @@ pub(crate) fn register(c: &mut Catalog) {
             typed_kernel!(init.dtype("T")?, kernel, ctx => compute)
         });
     c.op("SparseMatrixSparseMatMul")
+        .work(work::any)
         .doc("A product of two sparse matrices.")
         .input("a: variant")
         .input("b: variant")

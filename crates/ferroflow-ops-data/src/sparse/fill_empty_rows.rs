@@ -2,6 +2,7 @@
 
 use super::coo::{Coo, gather, index_matrix};
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 
 fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
     let default = ctx.input(3)?;
@@ -25,8 +26,11 @@ fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
         "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {}",
         sparse.len()
     );
-    // Each row takes the memory of a value, for any shape.
-    let rows = Tensor::alloc(DType::Bool, Shape::from_dims(&[rows])?)?.elements();
+    let rows = Shape::from_dims(&[rows])?.elements();
+    let rank = sparse.rank();
+    // For each row and value its members, and twice its indices.
+    let each = size_of::<Vec<usize>>() + size_of::<(usize, usize)>() + 2 * rank * size_of::<i64>();
+    let _counted = Reservation::new(rows.saturating_add(sparse.len()).saturating_mul(each))?;
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); rows];
     for (i, place) in sparse.places().enumerate() {
         let row = place[0];
@@ -34,7 +38,6 @@ fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
         ensure!(row < rows as i64, InvalidArgument, "indices({i}, 0) is invalid: {row} >= {rows}");
         members[row as usize].push(i);
     }
-    let rank = sparse.rank();
     let (mut indices, mut from) = (Vec::new(), Vec::new());
     let mut reverse = vec![0i64; sparse.len()];
     for (row, members) in members.iter().enumerate() {
@@ -96,6 +99,7 @@ fn grad<T: Num>(ctx: &mut Ctx<'_>) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseFillEmptyRows")
+        .work(work::any)
         .doc("A sparse tensor with a default value in the first column of every empty row.")
         .input("indices: int64")
         .input("values: T")

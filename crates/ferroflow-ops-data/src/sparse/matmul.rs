@@ -190,6 +190,7 @@ fn sparse_dense_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<V
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseTensorDenseMatMul")
+        .work(work::any)
         .doc("The product of a sparse matrix and a dense one.")
         .input("a_indices: Tindices")
         .input("a_values: T")

@@ -2,6 +2,7 @@
 
 use super::coo::{Coo, gather, index_matrix, list, pick, sparse_like};
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 
 fn reorder(ctx: &mut Ctx<'_>) -> Result<()> {
     let sparse = Coo::input(ctx, 0)?;
@@ -161,6 +162,9 @@ fn concat(ctx: &mut Ctx<'_>, dim: i64) -> Result<()> {
     }
     // In the order of their places, and within each part in its own order. The parts interleave
     // only along an inner dimension.
+    let count = parts.iter().fold(0usize, |n, part| n.saturating_add(part.len()));
+    let each = 2 * size_of::<(Vec<i64>, (usize, usize))>() + 16 * shape.len();
+    let _counted = Reservation::new(count.saturating_mul(each))?;
     let mut all: Vec<(Vec<i64>, (usize, usize))> = Vec::new();
     let mut offset = 0i64;
     for (p, part) in parts.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use super::coo::{Coo, index_matrix};
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 use ferroflow_graph::OpBuilder;
 
 /// Values that go to one place of the result, and that place in the dimensions kept.
@@ -18,6 +19,7 @@ struct Groups {
     kept: Vec<usize>,
     rank: usize,
     keep_dims: bool,
+    _counted: Reservation,
 }
 
 fn group(ctx: &Ctx<'_>, keep_dims: bool) -> Result<Groups> {
@@ -41,6 +43,9 @@ fn group(ctx: &Ctx<'_>, keep_dims: bool) -> Result<Groups> {
     }
     sparse.ensure_in_bounds()?;
     let kept: Vec<usize> = (0..sparse.rank()).filter(|&d| !is_reduced[d]).collect();
+    // The index of each value, and lists of those with the same index.
+    let each = size_of::<(Vec<i64>, usize)>() + 2 * size_of::<Group>() + 16 * sparse.rank();
+    let counted = Reservation::new(sparse.len().saturating_mul(each))?;
     let mut members: Vec<(Vec<i64>, usize)> = sparse
         .places()
         .enumerate()
@@ -60,7 +65,7 @@ fn group(ctx: &Ctx<'_>, keep_dims: bool) -> Result<Groups> {
         }
         false => kept.iter().map(|&d| sparse.shape[d]).collect(),
     };
-    Ok(Groups { groups, shape, kept, rank: sparse.rank(), keep_dims })
+    Ok(Groups { groups, shape, kept, rank: sparse.rank(), keep_dims, _counted: counted })
 }
 
 fn values_of<T: Element>(groups: &Groups, values: &[T], combine: fn(T, T) -> T) -> Vec<T> {

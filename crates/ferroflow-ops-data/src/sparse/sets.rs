@@ -3,6 +3,7 @@
 use super::coo::{Coo, index_matrix};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy)]
@@ -73,20 +74,36 @@ impl Key for Bytes {
 struct Sets<K> {
     sets: BTreeMap<Vec<i64>, BTreeSet<K>>,
     groups: Vec<i64>,
+    _counted: Reservation,
 }
+
+/// Counts the trees of sets of keys, and their copies in the result, before they are made.
+fn count_trees<K>(sets: usize, keys: usize, rank: usize) -> Result<Reservation> {
+    let index = rank * size_of::<i64>();
+    let of_sets = sets.saturating_mul(AROUND_SET + index);
+    let of_keys = keys.saturating_mul(2 * size_of::<K>() + index + AROUND_KEY);
+    Reservation::new(of_sets.saturating_add(of_keys))
+}
+
+/// What a tree takes for a set besides its index, and for a key besides itself.
+const AROUND_SET: usize = 160;
+const AROUND_KEY: usize = 16;
 
 impl<K: Key> Sets<K> {
     fn dense(t: &Tensor) -> Result<Sets<K>> {
         ensure!(t.rank() >= 2, InvalidArgument, "Shape {} has rank {} < 2", t.shape(), t.rank());
         let groups: Vec<i64> = t.shape()[..t.rank() - 1].iter().map(|&d| d as i64).collect();
         let (width, strides) = (t.shape()[t.rank() - 1], Shape::from_dims(&groups)?.strides());
+        let width = std::cmp::max(width, 1);
+        let n = t.elements();
+        let counted = count_trees::<K>(n.div_ceil(width), n, t.rank())?;
         let keys = K::read(t)?;
         let mut sets = BTreeMap::new();
-        for (n, set) in keys.chunks(std::cmp::max(width, 1)).enumerate() {
+        for (n, set) in keys.chunks(width).enumerate() {
             let place = strides.iter().zip(&groups).map(|(&s, &d)| (n / s) as i64 % d).collect();
             sets.insert(place, set.iter().cloned().collect());
         }
-        Ok(Sets { sets, groups })
+        Ok(Sets { sets, groups, _counted: counted })
     }
 
     fn sparse(sparse: &Coo<'_>, validate: bool) -> Result<Sets<K>> {
@@ -102,11 +119,12 @@ impl<K: Key> Sets<K> {
             sparse.ensure_in_bounds()?;
         }
         let last = sparse.rank() - 1;
+        let counted = count_trees::<K>(sparse.len(), sparse.len(), sparse.rank())?;
         let mut sets: BTreeMap<Vec<i64>, BTreeSet<K>> = BTreeMap::new();
         for (place, key) in sparse.places().zip(K::read(sparse.values)?) {
             sets.entry(place[..last].to_vec()).or_default().insert(key);
         }
-        Ok(Sets { sets, groups: sparse.shape[..last].to_vec() })
+        Ok(Sets { sets, groups: sparse.shape[..last].to_vec(), _counted: counted })
     }
 }
 
@@ -216,6 +234,7 @@ const SECOND: [&str; 3] = ["set2_indices: int64", "set2_values: T", "set2_shape:
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("DenseToDenseSetOperation")
+        .work(work::any)
         .doc("A set operation on each pair of rows.")
         .input("set1: T")
         .input("set2: T")
@@ -224,6 +243,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(sparse_shapes)
         .cpu(make(Operands { is_first_sparse: false, is_second_sparse: false }));
     c.op("DenseToSparseSetOperation")
+        .work(work::any)
         .doc("A set operation on each pair of rows, the second ones sparse.")
         .input("set1: T")
         .inputs(&SECOND)
@@ -232,6 +252,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(sparse_shapes)
         .cpu(make(Operands { is_first_sparse: false, is_second_sparse: true }));
     c.op("SparseToSparseSetOperation")
+        .work(work::any)
         .doc("A set operation on each pair of sparse rows.")
         .input("set1_indices: int64")
         .input("set1_values: T")

@@ -79,6 +79,7 @@ fn to_dense<W: Movable>(ctx: &mut Ctx<'_>, validate: bool) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SparseToDense")
+        .work(work::of_shape::<1>)
         .doc("A dense tensor of a default value, with other values at some places.")
         .input("sparse_indices: Tindices")
         .input("output_shape: Tindices")

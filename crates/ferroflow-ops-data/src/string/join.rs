@@ -176,6 +176,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| reduce_join(ctx, &separator, keep)))
         });
     c.op("UnsortedSegmentJoin")
+        .work(work::any)
         .doc("Strings of each segment joined.")
         .input("inputs: string")
         .input("segment_ids: Tindices")

@@ -127,6 +127,7 @@ fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("StringNGrams")
+        .work(work::any)
         .doc("Sequences of neighbouring words, joined.")
         .input("data: string")
         .input("data_splits: Tsplits")

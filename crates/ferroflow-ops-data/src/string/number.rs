@@ -176,6 +176,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::same_as_input)
         .cpu(string_to_number);
     c.op("AsString")
+        .work(work::any)
         .doc("Numbers and booleans spelled out.")
         .input("input: T")
         .output("output: string")

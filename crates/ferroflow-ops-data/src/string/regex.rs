@@ -291,6 +291,7 @@ fn match_all(ctx: &mut Ctx<'_>, pattern: &Regex) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RegexReplace")
+        .work(work::any)
         .doc("Matches of a pattern replaced.")
         .input("input: string")
         .input("pattern: string")
@@ -307,6 +308,7 @@ pub(crate) fn register(c: &mut Catalog) {
             }))
         });
     c.op("StaticRegexReplace")
+        .work(work::any)
         .doc("Matches of a pattern replaced.")
         .input("input: string")
         .output("output: string")

@@ -75,7 +75,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("output: string")
         .attr("T: {int32, int64}")
         .attr("unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'")
-        .shape(shape::broadcast)
+        .broadcasts()
         .cpu(make);
 }
 

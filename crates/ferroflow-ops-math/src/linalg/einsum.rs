@@ -499,6 +499,7 @@ fn operand_gradient<'g>(
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Einsum")
+        .work(work::any)
         .doc("Products and sums over the dimensions that an equation names.")
         .input("inputs: N * T")
         .output("output: T")

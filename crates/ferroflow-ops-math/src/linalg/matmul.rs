@@ -420,6 +420,7 @@ pub(crate) fn register(c: &mut Catalog) {
             init, T => MatMul::<T>::new(init)?
         ));
     c.op("SparseMatMul")
+        .work(work::any)
         .doc("The product of two matrices, of which either may be bfloat16.")
         .input("a: Ta")
         .input("b: Tb")

@@ -177,7 +177,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}")
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Add>)
         .gpu_elementwise(gpu::REAL, "x + y")
         .cpu(add);
@@ -189,7 +189,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attr("T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex64, complex128}")
         .commutative()
         .aggregate()
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Add>)
         .gpu_elementwise(gpu::REAL, "x + y")
         .cpu(add);
@@ -199,7 +199,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, uint32, uint64}")
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Sub>)
         .gpu_elementwise(gpu::REAL, "x - y")
         .cpu(per_dtype!(NUMBER, T => binary::<Sub, T>()));
@@ -210,7 +210,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}")
         .commutative()
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Mul>)
         .gpu_elementwise(gpu::REAL, "x * y")
         .cpu(per_dtype!(NUMBER, T => binary::<Mul, T>()));
@@ -220,7 +220,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, complex64, complex128}")
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<MulNoNan>)
         .gpu_elementwise(gpu::FLOAT, "y == W(0) ? W(0) : x * y")
         .cpu(per_dtype!(FLOAT_COMPLEX, T => binary::<MulNoNan, T>()));
@@ -230,7 +230,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr("T: realnumbertype")
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Maximum>)
         .gpu_elementwise(gpu::REAL, "larger(x, y)")
         .cpu(per_dtype!(REAL, T => binary::<Maximum, T>()));
@@ -240,7 +240,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr("T: realnumbertype")
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Minimum>)
         .gpu_elementwise(gpu::REAL, "smaller(x, y)")
         .cpu(per_dtype!(REAL, T => binary::<Minimum, T>()));
@@ -251,7 +251,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("z: T")
         .attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
         .commutative()
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<SquaredDifference>)
         .gpu_elementwise(gpu::REAL, "(x - y) * (x - y)")
         .cpu(per_dtype!([Half f16, BFloat16 bf16, Float f32, Double f64, Int32 i32, Int64 i64,

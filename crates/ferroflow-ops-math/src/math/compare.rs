@@ -173,7 +173,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("y: T")
             .output("z: bool")
             .attr("T: realnumbertype")
-            .shape(shape::broadcast)
+            .broadcasts()
             .gpu_elementwise(gpu::REAL, text)
             .cpu(make);
     }

@@ -182,7 +182,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .output("out: Tout")
         .attr("T: {float, double} = DT_FLOAT")
         .attr("Tout: {complex64, complex128} = DT_COMPLEX64")
-        .shape(shape::broadcast)
+        .broadcasts()
         .cpu(complex);
     type Make = fn(&KernelInit<'_>) -> Result<KernelBox>;
     let rows: [(&str, &str, Make); 3] = [

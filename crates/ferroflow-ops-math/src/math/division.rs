@@ -359,7 +359,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("y: T")
             .output("z: T")
             .attr(attr)
-            .shape(shape::broadcast)
+            .broadcasts()
             .blocks(blocks)
             .gpu_elementwise(gpu::FLOAT, text)
             .cpu(make);

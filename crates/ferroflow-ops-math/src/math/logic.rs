@@ -80,7 +80,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: bool")
         .output("z: bool")
         .commutative()
-        .shape(shape::broadcast)
+        .broadcasts()
         .gpu_elementwise(&[], "x && y")
         .cpu(|_| Ok(KernelBox::new(binary::<And, bool>())));
     c.op("LogicalOr")
@@ -89,7 +89,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: bool")
         .output("z: bool")
         .commutative()
-        .shape(shape::broadcast)
+        .broadcasts()
         .gpu_elementwise(&[], "x || y")
         .cpu(|_| Ok(KernelBox::new(binary::<Or, bool>())));
     c.op("LogicalNot")
@@ -130,7 +130,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .output("z: T")
             .attr(integer)
             .commutative()
-            .shape(shape::broadcast)
+            .broadcasts()
             .gpu_elementwise(gpu::INTEGER, text)
             .cpu(make);
     }
@@ -140,7 +140,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr(integer)
-        .shape(shape::broadcast)
+        .broadcasts()
         .gpu_elementwise(gpu::INTEGER, LEFT_SHIFT)
         .cpu(per_dtype!(INTEGER, T => binary::<LeftShift, T>()));
     c.op("RightShift")
@@ -149,7 +149,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("y: T")
         .output("z: T")
         .attr(integer)
-        .shape(shape::broadcast)
+        .broadcasts()
         .gpu_elementwise(gpu::INTEGER, RIGHT_SHIFT)
         .cpu(per_dtype!(INTEGER, T => binary::<RightShift, T>()));
     c.op("Invert")

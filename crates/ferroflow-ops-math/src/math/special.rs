@@ -28,7 +28,7 @@ macro_rules! unary_ops {
             #[inline(always)]
             fn eval(x: f64) -> f64 { $f(x) }
         }
-        $c.op($op)
+        $c.op($op).work(work::any)
             .doc($doc)
             .input("x: T")
             .output("y: T")
@@ -65,7 +65,7 @@ macro_rules! binary_ops {
             #[inline(always)]
             fn eval(a: f64, b: f64) -> f64 { $f(a, b) }
         }
-        $c.op($op)
+        $c.op($op).work(work::any)
             .doc($doc)
             .input($a)
             .input($b)
@@ -299,7 +299,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .input("y: T")
             .output("z: T")
             .attr("T: {half, bfloat16, float, double, complex64, complex128}")
-            .shape(shape::broadcast)
+            .broadcasts()
             .blocks(blocks)
             .gpu(gpu::FLOAT, elementwise(text))
             .cpu(make);
@@ -310,7 +310,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("x: T")
         .output("z: T")
         .attr(FLOAT)
-        .shape(shape::broadcast)
+        .broadcasts()
         .blocks(blocks::binary::<Atan2>)
         .gpu(gpu::FLOAT, elementwise("atan2(x, y)"))
         .cpu(per_dtype!(FLOAT, T => binary::<Atan2, T>()));
@@ -320,10 +320,11 @@ pub(crate) fn register(c: &mut Catalog) {
         .input("x2: T")
         .output("output: T")
         .attr("T: {double, float} = DT_FLOAT")
-        .shape(shape::broadcast)
+        .broadcasts()
         .gpu(gpu::FLOAT, elementwise("nextafter(x, y)"))
         .cpu(per_dtype!([Float f32, Double f64], T => binary::<NextAfter, T>()));
     c.op("Betainc")
+        .work(work::any)
         .doc("Element-wise incomplete beta function, normalised.")
         .input("a: T")
         .input("b: T")

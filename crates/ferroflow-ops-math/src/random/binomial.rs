@@ -182,6 +182,7 @@ fn stateful(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("StatelessRandomBinomial")
+        .work(work::any)
         .doc("Values of binomial distributions, from a seed.")
         .input("shape: S")
         .input("seed: Tseed")
@@ -196,6 +197,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::from_input_0)
         .cpu(stateless);
     c.op("StatefulRandomBinomial")
+        .work(work::any)
         .doc("Values of binomial distributions, from a stream kept in a variable.")
         .input("resource: resource")
         .input("algorithm: int64")

@@ -1,6 +1,7 @@
 //! Ops of k-means: NearestNeighbors, KmeansPlusPlusInitialization, KMC2ChainInitialization.
 
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 use ferroflow_op_kit::parallel::for_rows2;
 use ferroflow_op_kit::philox::{Philox, Singles};
 
@@ -43,11 +44,12 @@ fn nearest_neighbors(ctx: &mut Ctx<'_>) -> Result<()> {
         ctx.set(0, Tensor::zeros(DType::Int64, [n, 0])?)?;
         return ctx.set(1, Tensor::zeros(DType::Float, [n, 0])?);
     }
-    let mut places = vec![0i64; n * k];
-    let mut distances = vec![0f32; n * k];
+    let mut places = Tensor::zeros(DType::Int64, [n, k])?;
+    let mut distances = Tensor::zeros(DType::Float, [n, k])?;
     let halves = half_squares(centers, width);
     let cost = count * width + count * 4;
-    for_rows2(&mut places, k, &mut distances, k, cost, |range, places, distances| {
+    let (to_places, to_distances) = (places.as_mut_slice()?, distances.as_mut_slice()?);
+    for_rows2(to_places, k, to_distances, k, cost, |range, places: &mut [i64], distances| {
         let mut order: Vec<(f32, usize)> = Vec::with_capacity(count);
         for ((i, places), distances) in
             range.zip(places.chunks_exact_mut(k)).zip(distances.chunks_exact_mut(k))
@@ -71,8 +73,8 @@ fn nearest_neighbors(ctx: &mut Ctx<'_>) -> Result<()> {
             }
         }
     });
-    ctx.set(0, Tensor::from_slice([n, k], &places)?)?;
-    ctx.set(1, Tensor::from_slice([n, k], &distances)?)
+    ctx.set(0, places)?;
+    ctx.set(1, distances)
 }
 
 /// Draws by distance before a candidate is drawn uniformly: rounding can leave only rows that were
@@ -97,6 +99,10 @@ fn plus_plus(ctx: &mut Ctx<'_>) -> Result<()> {
     let mut random = Singles::new(Philox::seeded(seed, 0));
     let halves = half_squares(points, width);
     let row = |i: usize| &points[i * width..][..width];
+    // Four lists of a number for each point, and the rows that are picked.
+    let counted = n.saturating_mul(4 * size_of::<f32>());
+    let counted = counted.saturating_add(wanted.saturating_mul(size_of::<usize>()));
+    let _counted = Reservation::new(counted)?;
     // Half the square of each point's distance from the nearest picked one.
     let mut nearest = vec![f32::INFINITY; n];
     let mut picked: Vec<usize> = Vec::with_capacity(wanted);
@@ -109,6 +115,7 @@ fn plus_plus(ctx: &mut Ctx<'_>) -> Result<()> {
         }
         let mut best: Option<(f32, usize, Vec<f32>)> = None;
         for _ in 0..tries {
+            ctx.step().cancel.check()?;
             // The random numbers are used as TensorFlow's kernel uses them.
             let mut draws = 0;
             let candidate = loop {
@@ -169,6 +176,7 @@ fn chain(ctx: &mut Ctx<'_>) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("NearestNeighbors")
+        .work(work::any)
         .doc("The nearest centers of each point, and the squares of their distances.")
         .input("points: float")
         .input("centers: float")
@@ -179,6 +187,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(vec![PartialShape::new([c.input(0).dim(0), None]); 2]))
         .cpu_fn(nearest_neighbors);
     c.op("KmeansPlusPlusInitialization")
+        .work(work::any)
         .doc("Rows that are far from each other, picked by the k-means++ rule.")
         .input("points: float")
         .input("num_to_sample: int64")
@@ -189,6 +198,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|c| Ok(vec![PartialShape::new([None, c.input(0).dim(1)])]))
         .cpu_fn(plus_plus);
     c.op("KMC2ChainInitialization")
+        .work(work::any)
         .doc("An index, picked by a Markov chain that prefers large distances.")
         .input("distances: float")
         .input("seed: int64")

@@ -93,6 +93,7 @@ fn alpha_gradient<'g>(
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RandomGamma")
+        .work(work::any)
         .doc("Values of gamma distributions with shape parameters `alpha` and rate 1.")
         .input("shape: S")
         .input("alpha: T")
@@ -106,6 +107,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(appended_shapes)
         .cpu(|init| Ok(KernelBox::new(RandomGamma { stream: SharedPhilox::from_attrs(init)? })));
     c.op("StatelessRandomGammaV2")
+        .work(work::any)
         .doc("Values of gamma distributions, from a seed.")
         .input("shape: T")
         .input("seed: Tseed")
@@ -118,6 +120,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::from_input_0)
         .cpu_fn(|ctx| stateless(ctx, stream_of_seed(ctx.input(1)?)?, 2));
     c.op("StatelessRandomGammaV3")
+        .work(work::any)
         .doc("Values of gamma distributions, from a key and counter.")
         .input("shape: shape_dtype")
         .input("key: uint64")

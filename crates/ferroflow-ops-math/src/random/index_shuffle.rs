@@ -127,6 +127,7 @@ fn compute(ctx: &mut Ctx<'_>, rounds: usize) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RandomIndexShuffle")
+        .work(work::any)
         .doc("Where `index` goes in a pseudorandom permutation of 0..=max_index.")
         .input("index: dtype")
         .input("seed: Tseed")

@@ -92,6 +92,7 @@ fn check_dtype(init: &KernelInit<'_>) -> Result<DType> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Multinomial")
+        .work(work::any)
         .doc("Classes drawn by unnormalised log probabilities, `num_samples` for each row.")
         .input("logits: T")
         .input("num_samples: int32")
@@ -107,6 +108,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Ok(KernelBox::new(Multinomial { dtype, stream }))
         });
     c.op("StatelessMultinomial")
+        .work(work::any)
         .doc("Classes drawn by unnormalised log probabilities, from a seed.")
         .input("logits: T")
         .input("num_samples: int32")

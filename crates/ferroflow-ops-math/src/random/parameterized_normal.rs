@@ -328,6 +328,7 @@ fn truncated_gradient<'g>(g: &GradientScope<'g>, dy: &[Term<'g>]) -> Result<Vec<
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("ParameterizedTruncatedNormal")
+        .work(work::any)
         .doc("Normal values between bounds, with parameters for each row or for all.")
         .input("shape: T")
         .input("means: dtype")
@@ -347,6 +348,7 @@ pub(crate) fn register(c: &mut Catalog) {
             of: std::marker::PhantomData,
         }));
     c.op("StatelessParameterizedTruncatedNormal")
+        .work(work::any)
         .doc("Normal values between bounds, from a seed.")
         .input("shape: S")
         .input("seed: Tseed")

@@ -122,6 +122,7 @@ fn stateless(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("RandomPoisson")
+        .work(work::any)
         .doc("Values of Poisson distributions with these rates.")
         .input("shape: S")
         .input("rate: dtype")
@@ -135,6 +136,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(appended_shapes)
         .cpu(make);
     c.op("RandomPoissonV2")
+        .work(work::any)
         .doc("Values of Poisson distributions with these rates, of any dtype.")
         .input("shape: S")
         .input("rate: R")
@@ -149,6 +151,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(appended_shapes)
         .cpu(make);
     c.op("StatelessRandomPoisson")
+        .work(work::any)
         .doc("Values of Poisson distributions, from a seed.")
         .input("shape: T")
         .input("seed: Tseed")

@@ -63,6 +63,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ),
     ] {
         c.op(op)
+            .work(work::of_shape::<0>)
             .doc(doc)
             .input("shape: T")
             .output("output: dtype")
@@ -77,6 +78,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .cpu(make(which));
     }
     c.op("RandomUniformInt")
+        .work(work::of_shape::<0>)
         .doc("Integers uniform in [minval, maxval).")
         .input("shape: T")
         .input("minval: Tout")

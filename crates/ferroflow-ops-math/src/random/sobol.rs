@@ -114,6 +114,7 @@ fn sample<T: Float>(ctx: &mut Ctx<'_>) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("SobolSample")
+        .work(work::any)
         .doc("Points of Sobol's sequence, which fill a cube evenly.")
         .input("dim: int32")
         .input("num_results: int32")

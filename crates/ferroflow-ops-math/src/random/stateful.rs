@@ -148,6 +148,7 @@ fn from_input<const I: usize>(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("StatefulStandardNormal")
+        .work(work::any)
         .doc("Standard normal values, from a stream kept in a variable with its algorithm.")
         .input("resource: resource")
         .input("shape: shape_dtype")
@@ -164,6 +165,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ("StatefulUniformFullInt", Shaped::FullInt, "DT_UINT64", "Any integers of the type"),
     ] {
         c.op(op)
+            .work(work::any)
             .doc(&format!("{doc}, from a stream kept in a variable."))
             .input("resource: resource")
             .input("algorithm: int64")
@@ -176,6 +178,7 @@ pub(crate) fn register(c: &mut Catalog) {
             .cpu(shaped(which));
     }
     c.op("StatefulUniformInt")
+        .work(work::any)
         .doc("Integers uniform in [minval, maxval), from a stream kept in a variable.")
         .input("resource: resource")
         .input("algorithm: int64")
@@ -206,6 +209,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(|_| Ok(vec![PartialShape::from([3])]))
         .cpu_fn(rng_read_and_skip);
     c.op("NonDeterministicInts")
+        .work(work::any)
         .doc("Integers that no seed determines.")
         .input("shape: shape_dtype")
         .output("output: dtype")

@@ -196,6 +196,7 @@ fn register_shaped(c: &mut Catalog) {
         ),
     ] {
         c.op(op)
+            .work(work::of_shape::<0>)
             .doc(doc)
             .input("shape: T")
             .input("seed: Tseed")
@@ -208,6 +209,7 @@ fn register_shaped(c: &mut Catalog) {
             .host_inputs(&["shape", "seed"])
             .cpu(shaped(From::Seed, which));
         c.op(&format!("{op}V2"))
+            .work(work::of_shape::<0>)
             .doc(&doc.replace("a seed", "a key and counter"))
             .inputs(&KEYED)
             .output("output: dtype")
@@ -222,6 +224,7 @@ fn register_shaped(c: &mut Catalog) {
 
 fn register_ints(c: &mut Catalog) {
     c.op("StatelessRandomUniformFullInt")
+        .work(work::of_shape::<0>)
         .doc("Any integers of the type, from a seed.")
         .input("shape: T")
         .input("seed: Tseed")
@@ -234,6 +237,7 @@ fn register_ints(c: &mut Catalog) {
         .host_inputs(&["shape", "seed"])
         .cpu(shaped(From::Seed, Shaped::FullInt));
     c.op("StatelessRandomUniformFullIntV2")
+        .work(work::of_shape::<0>)
         .doc("Any integers of the type, from a key and counter.")
         .inputs(&KEYED)
         .output("output: dtype")
@@ -244,6 +248,7 @@ fn register_ints(c: &mut Catalog) {
         .host_inputs(&["shape", "key", "counter", "alg"])
         .cpu(shaped(From::Key, Shaped::FullInt));
     c.op("StatelessRandomUniformInt")
+        .work(work::of_shape::<0>)
         .doc("Integers uniform in [minval, maxval), from a seed.")
         .input("shape: T")
         .input("seed: Tseed")
@@ -258,6 +263,7 @@ fn register_ints(c: &mut Catalog) {
         .host_inputs(&["shape", "seed", "minval", "maxval"])
         .cpu(ranged(From::Seed));
     c.op("StatelessRandomUniformIntV2")
+        .work(work::of_shape::<0>)
         .doc("Integers uniform in [minval, maxval), from a key and counter.")
         .inputs(&KEYED)
         .input("minval: dtype")

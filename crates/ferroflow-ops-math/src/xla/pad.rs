@@ -95,7 +95,7 @@ fn pad_shape(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 }
 
 pub(crate) fn register(c: &mut Catalog) {
-    c.op("XlaPad")
+    c.op("XlaPad").work(work::any)
         .doc("Pads the edges of a tensor, and between its elements; crops where padding is negative.")
         .input("input: T")
         .input("padding_value: T")

@@ -73,6 +73,7 @@ fn dynamic_update_slice<W: Movable>(ctx: &mut Ctx<'_>) -> Result<()> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("XlaDynamicSlice")
+        .work(work::any)
         .doc("A block of a tensor; it is moved if it would not lie within.")
         .input("input: T")
         .input("start_indices: Tindices")

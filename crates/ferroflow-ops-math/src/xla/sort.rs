@@ -85,6 +85,7 @@ impl<K: Real> Kernel for KeyValueSort<K> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("XlaSort")
+        .work(work::any)
         .doc("Rows in rising order.")
         .input("input: T")
         .output("output: T")

@@ -248,6 +248,7 @@ pub(crate) fn register(c: &mut Catalog) {
     const DOC: &str = "Indices of the boxes that are kept when of boxes that overlap too much only \
                        the best is.";
     c.op("NonMaxSuppression")
+        .work(work::any)
         .doc(DOC)
         .input("boxes: float")
         .input("scores: float")
@@ -257,7 +258,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::vector)
         .cpu(|init| Ok(KernelBox::new(Suppression::new(init, 1)?)));
     for version in [2, 3, 4] {
-        let op = c.op(&format!("NonMaxSuppressionV{version}")).doc(DOC);
+        let op = c.op(&format!("NonMaxSuppressionV{version}")).work(work::any).doc(DOC);
         let op = op.input("boxes: T").input("scores: T").input("max_output_size: int32");
         let op = op.input("iou_threshold: T_threshold");
         let op = if version > 2 { op.input("score_threshold: T_threshold") } else { op };
@@ -273,6 +274,7 @@ pub(crate) fn register(c: &mut Catalog) {
         };
     }
     c.op("NonMaxSuppressionV5")
+        .work(work::any)
         .doc("Like NonMaxSuppressionV4, but overlap may lower scores instead.")
         .input("boxes: T")
         .input("scores: T")
@@ -288,6 +290,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(padded_shapes)
         .cpu(|init| Ok(KernelBox::new(Suppression::new(init, 5)?)));
     c.op("NonMaxSuppressionWithOverlaps")
+        .work(work::any)
         .doc("Like NonMaxSuppressionV3, for overlaps that are given.")
         .input("overlaps: float")
         .input("scores: float")

@@ -308,6 +308,7 @@ fn decoded_shapes(c: &ShapeCtx<'_>, paths: usize) -> Result<Vec<PartialShape>> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("CTCGreedyDecoder")
+        .work(work::any)
         .doc("The likeliest class at each time, without blanks and repetitions.")
         .input("inputs: T")
         .input("sequence_length: int32")
@@ -323,6 +324,7 @@ pub(crate) fn register(c: &mut Catalog) {
             greedy::<T>(init.bool("merge_repeated")?, init.int("blank_index")?)
         }));
     c.op("CTCBeamSearchDecoder")
+        .work(work::any)
         .doc("The likeliest label sequences, found by a beam search.")
         .input("inputs: T")
         .input("sequence_length: int32")

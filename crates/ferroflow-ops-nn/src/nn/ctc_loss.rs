@@ -2,6 +2,7 @@
 //! all alignments (Graves, "Supervised Sequence Labelling", section 7).
 
 use crate::prelude::*;
+use ferroflow_core::Reservation;
 
 /// Logarithm of a sum, from the logarithms of its terms.
 pub(super) fn log_add(a: f64, b: f64) -> f64 {
@@ -268,6 +269,10 @@ fn ctc_loss<T: Float>(options: Options) -> impl Kernel {
             if times == 0 || (options.ignore_longer && labels[b].len() > times) {
                 continue;
             }
+            ctx.step().cancel.check()?;
+            // Two numbers for each step or class at each time.
+            let each = path.len().saturating_add(classes).saturating_mul(2 * size_of::<f64>());
+            let _counted = Reservation::new(times.saturating_mul(each))?;
             let mut probabilities = Vec::with_capacity(times * classes);
             for time in 0..times {
                 let row = &x[(time * batch + b) * classes..][..classes];
@@ -294,6 +299,7 @@ fn ctc_loss<T: Float>(options: Options) -> impl Kernel {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("CTCLoss")
+        .work(work::any)
         .doc("The CTC loss of sequences of class activations, and its gradient.")
         .input("inputs: T")
         .input("labels_indices: int64")

@@ -257,6 +257,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ("FractionalAvgPool", true, "The means of windows of random sizes."),
     ] {
         c.op(op)
+            .work(work::any)
             .doc(doc)
             .input("value: T")
             .output("output: T")

@@ -86,6 +86,7 @@ fn regression_gradient<'g>(g: &GradientScope<'g>, dy: Term<'g>) -> Term<'g> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("IsotonicRegression")
+        .work(work::any)
         .doc("The sequences nearest to those given that never rise, and their runs.")
         .input("input: T")
         .output("output: output_dtype")

@@ -415,7 +415,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .attrs(&RHS)
         .attrs(&OUTPUT)
         .attr("T: {qint32}")
-        .shape(shape::broadcast)
+        .broadcasts()
         .cpu(|init| {
             bounds::<i32>(init, "lhs_")?;
             bounds::<i32>(init, "rhs_")?;

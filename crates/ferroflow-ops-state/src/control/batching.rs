@@ -1,7 +1,7 @@
 //! Batch and BatchFunction: the inputs of calls that come at about the same time, as one batch.
 
 use crate::prelude::*;
-use ferroflow_core::{StepCtx, ThreadKind};
+use ferroflow_core::{Reservation, StepCtx, ThreadKind};
 use ferroflow_op_kit::handle::Anchor;
 use ferroflow_ops_array::array::concat::concat;
 use parking_lot::{Condvar, Mutex};
@@ -202,7 +202,9 @@ fn joined(tasks: &[BatchTask], size: usize) -> Result<Vec<Tensor>> {
                 true => Some(parts[0].rows(0, 1)?),
                 false => None,
             };
-            parts.extend(first.iter().cycle().take(size.saturating_sub(rows)));
+            let missing = size.saturating_sub(rows);
+            let _counted = Reservation::new(missing.saturating_mul(size_of::<&Tensor>()))?;
+            parts.extend(first.iter().cycle().take(missing));
             if let [one] = parts[..] { Ok(one.clone()) } else { concat(&parts, 0) }
         })
         .collect()
@@ -288,6 +290,8 @@ impl AsyncKernel for BatchFunction {
             );
             let make = |_: &str| Ok(Batcher::new(self.rules.clone()));
             let batcher = self.anchor.get(&ctx.step.resources, make, |_| Ok(()))?;
+            let part = size_of::<BatchTask>() + inputs.len() * size_of::<Tensor>();
+            drop(Reservation::new(rows.div_ceil(self.rules.most).saturating_mul(part))?);
             let mut parts = Vec::new();
             for from in (0..rows).step_by(self.rules.most) {
                 let count = self.rules.most.min(rows - from);
@@ -413,6 +417,7 @@ impl AsyncKernel for Batch {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Batch")
+        .work(work::any)
         .doc("Joins the inputs of calls that come at about the same time; the first call gets all.")
         .input("in_tensors: T")
         .output("batched_tensors: T")

@@ -180,6 +180,7 @@ impl AsyncKernel for UnbatchGrad {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("Unbatch")
+        .work(work::any)
         .doc("The rows of a batch that belong to this call.")
         .input("batched_tensor: T")
         .input("batch_index: int64")
@@ -200,6 +201,7 @@ pub(crate) fn register(c: &mut Catalog) {
             }))
         });
     c.op("UnbatchGrad")
+        .work(work::any)
         .doc("The gradient of Unbatch: collects the gradients of all calls of a batch.")
         .input("original_input: T")
         .input("batch_index: int64")

@@ -2,6 +2,7 @@
 //! read several times. In the arrays of their gradients, several writes are summed.
 
 use crate::prelude::*;
+use ferroflow_core::CountedVec;
 use ferroflow_op_kit::tensor_arithmetic::add_assign;
 use parking_lot::Mutex;
 
@@ -18,7 +19,7 @@ pub(crate) struct TensorArray {
 }
 
 struct State {
-    items: Vec<Item>,
+    items: CountedVec<Item>,
     shape: PartialShape,
     dynamic: bool,
     closed: bool,
@@ -65,7 +66,7 @@ impl TensorArray {
             clear_after_read: options.clear_after_read,
             is_gradient: false,
             state: Mutex::new(State {
-                items: vec![Item::default(); size],
+                items: CountedVec::filled(size, Item::default())?,
                 shape: options.shape.clone(),
                 dynamic: options.dynamic,
                 closed: false,
@@ -92,7 +93,7 @@ impl TensorArray {
         let items = state
             .items
             .iter()
-            .map(|item| Item { shape: item.shape.as_ref().map(longer), ..Item::default() });
+            .map(|item| Ok(Item { shape: item.shape.as_ref().map(longer), ..Item::default() }));
         let shape = match state.shape.dims() {
             Some(dims) => {
                 PartialShape::new(prepend.iter().map(|&d| Some(d)).chain(dims.iter().copied()))
@@ -106,7 +107,7 @@ impl TensorArray {
             clear_after_read: true,
             is_gradient: true,
             state: Mutex::new(State {
-                items: items.collect(),
+                items: CountedVec::try_from_iter(items)?,
                 shape,
                 dynamic: false,
                 closed: false,
@@ -179,7 +180,7 @@ impl TensorArray {
         };
         if at >= size {
             check_size(at + 1)?;
-            state.items.resize(at + 1, Item::default());
+            state.items.resize(at + 1, Item::default())?;
         }
         let writing =
             || format!("TensorArray {name}: Could not write to TensorArray index {index}");
@@ -246,7 +247,7 @@ impl TensorArray {
         };
         if at >= size {
             check_size(at + 1)?;
-            state.items.resize(at + 1, Item::default());
+            state.items.resize(at + 1, Item::default())?;
         }
         if state.items[at].shape.is_none() {
             let Some(shape) = state.shape.known() else {

@@ -4,6 +4,7 @@
 use super::array::{Options, TensorArray};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use ferroflow_graph::OpBuilder;
 use ferroflow_op_kit::handle::{name_in, ref_handle};
 use ferroflow_op_kit::pack::{concat, stack, with_rows};
@@ -267,6 +268,7 @@ fn scatter(ctx: &mut Ctx<'_>) -> Result<()> {
         array.dtype,
         value.dtype()
     );
+    let _counted = Reservation::new(rows.saturating_mul(size_of::<Tensor>()))?;
     let values: Result<Vec<Tensor>> = (0..rows).map(|i| value.row(i)).collect();
     array.write(&indices, values?)?;
     array.mark(array.size()?)?;
@@ -457,6 +459,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ),
     ] {
         c.op(name)
+            .work(work::any)
             .doc("A new tensor array.")
             .input("size: int32")
             .outputs(outputs)

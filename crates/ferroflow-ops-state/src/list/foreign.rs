@@ -52,9 +52,9 @@ fn decode_list(metadata: &[u8], tensors: Vec<Tensor>) -> Result<TensorList> {
     let mut tensors = tensors.into_iter();
     loop {
         if unset.next_if_eq(&(list.items.len() as u64)).is_some() {
-            list.items.push(None);
+            list.items.push(None)?;
         } else if let Some(tensor) = tensors.next() {
-            list.items.push(Some(tensor));
+            list.items.push(Some(tensor))?;
         } else {
             break;
         }
@@ -115,6 +115,7 @@ fn shape(mut bytes: &[u8]) -> Option<PartialShape> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferroflow_core::CountedVec;
     use ferroflow_core::VariantObject;
 
     fn sent(object: impl VariantObject) -> Tensor {
@@ -127,12 +128,13 @@ mod tests {
     fn lists_arrive_as_they_left() {
         for shape in [PartialShape::unknown(), PartialShape::new([Some(2), None, Some(0)])] {
             let mut list = TensorList::new(DType::Float, shape.clone());
-            list.items = vec![None, Some(Tensor::scalar(1.0f32)), None];
+            let items = [None, Some(Tensor::scalar(1.0f32)), None];
+            list.items = CountedVec::try_from_iter(items.map(Ok)).unwrap();
             list.max = Some(9);
             let got = adopt(sent(list)).unwrap();
             let got = got.variants().unwrap()[0].get::<TensorList>().unwrap();
             assert_eq!((got.dtype, &got.shape, got.max), (DType::Float, &shape, Some(9)));
-            assert_eq!(got.items, [None, Some(Tensor::scalar(1.0f32)), None]);
+            assert_eq!(*got.items, [None, Some(Tensor::scalar(1.0f32)), None]);
         }
     }
 

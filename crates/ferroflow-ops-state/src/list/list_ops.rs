@@ -91,8 +91,7 @@ fn push(list: &mut TensorList, item: Tensor) -> Result<()> {
             list.items.len()
         );
     }
-    list.items.push(Some(item));
-    Ok(())
+    list.items.push(Some(item))
 }
 
 fn push_back_batch(ctx: &mut Ctx<'_>) -> Result<()> {
@@ -107,7 +106,7 @@ fn push_back_batch(ctx: &mut Ctx<'_>) -> Result<()> {
     );
     let mut out = Vec::with_capacity(n);
     for (i, variant) in lists.variants()?.iter().enumerate() {
-        let mut list = list_in(variant)?.clone();
+        let mut list = list_in(variant)?.try_clone()?;
         push(&mut list, batch.row(i)?)?;
         out.push(Variant::new(list));
     }
@@ -230,7 +229,7 @@ fn concat_lists(init: &KernelInit<'_>) -> Result<KernelBox> {
             a.check_dtype(dtype)?;
             b.check_dtype(dtype)?;
             let shape = a.shape.merge(&b.shape)?;
-            let mut joined = TensorList { shape, ..a.clone() };
+            let mut joined = TensorList { shape, ..a.try_clone()? };
             joined.resize(a.items.len() + b.items.len())?;
             joined.items[a.items.len()..].clone_from_slice(&b.items);
             out.push(Variant::new(joined));
@@ -264,6 +263,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::scalar)
         .cpu(empty);
     c.op("TensorListReserve")
+        .work(work::any)
         .doc("A list of elements that are not set.")
         .input("element_shape: shape_type")
         .input("num_elements: int32")
@@ -294,6 +294,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::scalar)
         .cpu_fn(push_back);
     c.op("TensorListPushBackBatch")
+        .work(work::any)
         .doc("Lists with one more element at the end of each.")
         .input("input_handles: variant")
         .input("tensor: element_dtype")
@@ -331,6 +332,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::scalar)
         .cpu(set_item);
     c.op("TensorListResize")
+        .work(work::any)
         .doc("A list cut off, or with elements added that are not set.")
         .input("input_handle: variant")
         .input("size: int32")
@@ -338,6 +340,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::scalar)
         .cpu_fn(resize);
     c.op("TensorListConcatLists")
+        .work(work::any)
         .doc("The elements of two lists in one.")
         .input("input_a: variant")
         .input("input_b: variant")
@@ -387,11 +390,12 @@ pub(crate) fn register(c: &mut Catalog) {
 pub(crate) mod tests {
     use super::*;
     use crate::testing::{Check, check};
+    use ferroflow_core::CountedVec;
 
     /// A list of floats or their vectors, with elements that are not set.
     pub(crate) fn floats(items: &[Option<Tensor>]) -> Tensor {
         let mut list = TensorList::new(DType::Float, PartialShape::unknown());
-        list.items = items.to_vec();
+        list.items = CountedVec::try_from_iter(items.iter().cloned().map(Ok)).unwrap();
         list.into_tensor()
     }
 

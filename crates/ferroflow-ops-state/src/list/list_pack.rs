@@ -3,6 +3,7 @@
 use super::list_ops::reserved_like;
 use super::tensor_list::{TensorList, list, shape_in, take_list};
 use crate::prelude::*;
+use ferroflow_core::CountedVec;
 use ferroflow_op_kit::pack::{concat, stack, with_rows};
 
 fn stack_all(init: &KernelInit<'_>) -> Result<KernelBox> {
@@ -101,8 +102,7 @@ fn from_tensor(ctx: &mut Ctx<'_>) -> Result<()> {
     let rows = rows_of(&t)?;
     check_rows(&shape, &t)?;
     let mut list = TensorList::new(t.dtype(), shape);
-    let items: Result<Vec<Option<Tensor>>> = (0..rows).map(|i| t.row(i).map(Some)).collect();
-    list.items = items?;
+    list.items = CountedVec::try_from_iter((0..rows).map(|i| t.row(i).map(Some)))?;
     ctx.set(0, list.into_tensor())
 }
 
@@ -202,7 +202,7 @@ fn split(ctx: &mut Ctx<'_>) -> Result<()> {
             InvalidArgument,
             "Attempting to slice [{from}, {end}] from tensor with length {rows}"
         );
-        list.items.push(Some(t.rows(from, len)?));
+        list.items.push(Some(t.rows(from, len)?))?;
         from = end;
     }
     ensure!(
@@ -313,6 +313,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(stacked_shape)
         .cpu(stack_all);
     c.op("TensorListGather")
+        .work(work::any)
         .doc("Some elements of a list, stacked.")
         .input("input_handle: variant")
         .input("indices: int32")
@@ -322,6 +323,7 @@ pub(crate) fn register(c: &mut Catalog) {
         .shape(shape::unknown)
         .cpu(gather);
     c.op("TensorListFromTensor")
+        .work(work::any)
         .doc("The list of a tensor's rows.")
         .input("tensor: element_dtype")
         .input("element_shape: shape_type")
@@ -334,6 +336,7 @@ pub(crate) fn register(c: &mut Catalog) {
         [("TensorListScatter", &[][..]), ("TensorListScatterV2", &["num_elements: int32"][..])]
     {
         c.op(name)
+            .work(work::any)
             .doc("A list with a tensor's rows at some indices.")
             .input("tensor: element_dtype")
             .input("indices: int32")
@@ -373,6 +376,7 @@ pub(crate) fn register(c: &mut Catalog) {
         ),
     ] {
         c.op(name)
+            .work(work::any)
             .doc("The elements of a list, joined along their first dimension.")
             .input("input_handle: variant")
             .inputs(more)

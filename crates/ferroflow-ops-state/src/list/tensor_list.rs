@@ -2,18 +2,17 @@
 
 use crate::prelude::*;
 use bytes::Bytes;
-use ferroflow_core::{Variant, VariantObject};
+use ferroflow_core::{CountedVec, Variant, VariantObject};
 use ferroflow_op_kit::tensor_arithmetic::add_assign;
 
 /// A list of tensors of one dtype. Elements may be unset.
-#[derive(Clone)]
 pub(crate) struct TensorList {
     pub(crate) dtype: DType,
     /// The known shape of every element.
     pub(crate) shape: PartialShape,
     /// The most elements that pushing may reach; `None` for no limit.
     pub(crate) max: Option<usize>,
-    pub(crate) items: Vec<Option<Tensor>>,
+    pub(crate) items: CountedVec<Option<Tensor>>,
 }
 
 /// A larger length is refused before it is allocated.
@@ -26,7 +25,7 @@ impl VariantObject for TensorList {
 
     fn encode(&self) -> Option<(Bytes, Vec<Tensor>)> {
         let unset: Vec<u64> =
-            (0u64..).zip(&self.items).filter(|(_, t)| t.is_none()).map(|(i, _)| i).collect();
+            (0u64..).zip(self.items.iter()).filter(|(_, t)| t.is_none()).map(|(i, _)| i).collect();
         let mut out = Vec::new();
         put_varint(&mut out, unset.len() as u64);
         unset.into_iter().for_each(|i| put_varint(&mut out, i));
@@ -46,9 +45,8 @@ impl VariantObject for TensorList {
                 Err(_) => Tensor::zeros(t.dtype(), t.shape().clone()),
             }
         };
-        let items: Result<Vec<Option<Tensor>>> =
-            self.items.iter().map(|t| t.as_ref().map(zeros).transpose()).collect();
-        Ok(Variant::new(TensorList { items: items?, ..self.clone() }))
+        let items = self.items.iter().map(|t| t.as_ref().map(zeros).transpose());
+        Ok(Variant::new(self.with_items(CountedVec::try_from_iter(items)?)))
     }
 
     fn plus(&self, other: &Variant) -> Result<Variant> {
@@ -72,16 +70,26 @@ impl VariantObject for TensorList {
             }
             (a, b) => Ok(a.clone().or_else(|| b.clone())),
         };
-        let items: Result<Vec<Option<Tensor>>> =
-            self.items.iter().zip(&other.items).map(add).collect();
+        let items = self.items.iter().zip(other.items.iter()).map(add);
         let shape = self.shape.merge(&other.shape)?;
-        Ok(Variant::new(TensorList { items: items?, shape, ..self.clone() }))
+        let items = CountedVec::try_from_iter(items)?;
+        Ok(Variant::new(TensorList { shape, ..self.with_items(items) }))
     }
 }
 
 impl TensorList {
     pub(crate) fn new(dtype: DType, shape: PartialShape) -> TensorList {
-        TensorList { dtype, shape, max: None, items: Vec::new() }
+        TensorList { dtype, shape, max: None, items: CountedVec::new() }
+    }
+
+    /// The same kind of list, with other elements.
+    fn with_items(&self, items: CountedVec<Option<Tensor>>) -> TensorList {
+        TensorList { dtype: self.dtype, shape: self.shape.clone(), max: self.max, items }
+    }
+
+    /// A copy. An error if there is no memory for it.
+    pub(crate) fn try_clone(&self) -> Result<TensorList> {
+        Ok(self.with_items(self.items.try_clone()?))
     }
 
     /// Resizes it to `len` elements; new ones are not set.
@@ -91,8 +99,7 @@ impl TensorList {
             ResourceExhausted,
             "a list of {len} elements is longer than the {MAX_LEN} that are allowed"
         );
-        self.items.resize(len, None);
-        Ok(())
+        self.items.resize(len, None)
     }
 
     pub(crate) fn check_dtype(&self, dtype: DType) -> Result<()> {
@@ -149,7 +156,7 @@ pub(crate) fn take_list(ctx: &mut Ctx<'_>, i: usize) -> Result<TensorList> {
         return Ok(std::mem::replace(list, empty));
     }
     match input.variants()? {
-        [one] => Ok(list_in(one)?.clone()),
+        [one] => list_in(one)?.try_clone(),
         _ => bail!(InvalidArgument, "Input list must be a scalar saw: {}", input.shape()),
     }
 }
@@ -198,10 +205,14 @@ fn put_shape(out: &mut Vec<u8>, shape: &PartialShape) {
 mod tests {
     use super::*;
 
+    fn items<const N: usize>(all: [Option<f32>; N]) -> CountedVec<Option<Tensor>> {
+        CountedVec::try_from_iter(all.map(|x| Ok(x.map(Tensor::scalar)))).unwrap()
+    }
+
     #[test]
     fn lists_are_encoded_as_tensorflow_does() {
         let mut list = TensorList::new(DType::Float, PartialShape::new([Some(2), None]));
-        list.items = vec![None, Some(Tensor::scalar(1.0f32)), None];
+        list.items = items([None, Some(1.0), None]);
         let (metadata, tensors) = list.encode().unwrap();
         let minus_one = [0xff; 9].iter().chain(&[1]).copied().collect::<Vec<u8>>();
         let mut want = vec![2, 0, 2, 1];
@@ -215,10 +226,10 @@ mod tests {
     #[test]
     fn lists_add_up_element_by_element() {
         let mut a = TensorList::new(DType::Float, PartialShape::unknown());
-        let mut b = a.clone();
-        a.items = vec![Some(Tensor::scalar(1.0f32)), None, Some(Tensor::scalar(3.0f32))];
-        b.items = vec![Some(Tensor::scalar(10.0f32)), Some(Tensor::scalar(20.0f32)), None];
-        let sum = a.plus(&Variant::new(b.clone())).unwrap();
+        let mut b = a.try_clone().unwrap();
+        a.items = items([Some(1.0), None, Some(3.0)]);
+        b.items = items([Some(10.0), Some(20.0), None]);
+        let sum = a.plus(&Variant::new(b.try_clone().unwrap())).unwrap();
         let got: Vec<f32> = sum
             .get::<TensorList>()
             .unwrap()

@@ -4,6 +4,7 @@
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;
 use bytes::Bytes;
+use ferroflow_core::Reservation;
 use ferroflow_op_kit::handle::{Anchor, Seen};
 use ferroflow_op_kit::handle_form::ref_handle_shape;
 use ferroflow_op_kit::pack::stack;
@@ -59,6 +60,9 @@ impl Barrier {
             );
         }
         let mut is_new = false;
+        // Each new key has a place for each of its components.
+        let tuple = self.dtypes.len() * size_of::<Option<Tensor>>();
+        let _counted = Reservation::new(keys.len().saturating_mul(tuple))?;
         for (i, key) in keys.iter().enumerate() {
             let count = state.incomplete.len();
             if state.closed && !state.incomplete.contains_key(key) {

@@ -4,7 +4,7 @@ use super::deliver::Outcome;
 use super::items::Items;
 use super::monitor::{Attempt, Monitor, Order, Progress};
 use crate::prelude::*;
-use ferroflow_core::CancelToken;
+use ferroflow_core::{CancelToken, Reservation};
 use ferroflow_op_kit::pack::{stack, with_rows};
 
 /// One element of a queue: a tensor for each component.
@@ -217,6 +217,8 @@ impl Queue {
             let row = t.row(i)?;
             if shares { Ok(row) } else { row.deep_copy() }
         };
+        let tuple = size_of::<Tuple>() + batch.len() * size_of::<Tensor>();
+        let _counted = Reservation::new(n.saturating_mul(tuple))?;
         (0..n).map(|i| batch.iter().map(|t| row(t, i)).collect()).collect()
     }
 

@@ -146,6 +146,7 @@ fn make(init: &KernelInit<'_>) -> Result<KernelBox> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("XlaReduce")
+        .work(work::any)
         .doc("Combines the elements of some dimensions by a function of two scalars.")
         .input("input: T")
         .input("init_value: T")

@@ -174,6 +174,7 @@ impl Dimensions {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("XlaScatter")
+        .work(work::any)
         .doc("A tensor whose elements are combined with updates, where indices say.")
         .input("operand: T")
         .input("scatter_indices: Tindices")

@@ -316,6 +316,7 @@ fn same_rank(c: &ShapeCtx<'_>) -> Result<Vec<PartialShape>> {
 
 pub(crate) fn register(c: &mut Catalog) {
     c.op("XlaReduceWindow")
+        .work(work::any)
         .doc("Combines the elements under a window that moves, by a function of two scalars.")
         .input("input: T")
         .input("init_value: T")
@@ -335,6 +336,7 @@ pub(crate) fn register(c: &mut Catalog) {
             Calling::kernel(init, &["computation"], |ctx| Ok(Box::new(WindowReduction::new(ctx)?)))
         });
     c.op("XlaSelectAndScatter")
+        .work(work::any)
         .doc("Selects an element under each place of a window, and adds a source to it.")
         .input("operand: T")
         .input("window_dimensions: Tindices")
