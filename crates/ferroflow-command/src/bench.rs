@@ -6,6 +6,7 @@ mod layers;
 
 use crate::launch::{Guard, Process, RemoteShell, launch};
 use crate::run::ports::free_ports;
+use ferroflow::collective::{Membership, TransportChoice};
 use ferroflow::{Code, Error, Result};
 use ferroflow_identity::JobToken;
 
@@ -28,12 +29,28 @@ struct Ranks {
     /// Ranks to start
     #[arg(short = 'n', long, value_name = "N", default_value_t = 2)]
     n: usize,
-    /// Links: auto, tcp, shared or ucx
-    #[arg(long, value_name = "LINKS", default_value = "auto")]
-    transport: String,
+    /// Links: auto, tcp, shared or ucx [default: $FERROFLOW_TRANSPORT, or auto]
+    #[arg(long, value_name = "LINKS")]
+    transport: Option<String>,
     /// Print a line of JSON for each figure
     #[arg(long)]
     json: bool,
+}
+
+impl Ranks {
+    /// The links of --transport, or those that the launcher has chosen.
+    fn links(&self, of_job: TransportChoice) -> Result<TransportChoice> {
+        self.transport.as_deref().map_or(Ok(of_job), TransportChoice::from_name)
+    }
+
+    /// The rank of this process, if a launcher has started it, with the links of --transport.
+    fn place(&self) -> Result<Option<Membership>> {
+        // Checked before ranks start, so that an error is printed once.
+        self.links(TransportChoice::default())?;
+        let Some(mut member) = Membership::from_env()? else { return Ok(None) };
+        member.transport = self.links(member.transport)?;
+        Ok(Some(member))
+    }
 }
 
 pub fn run(args: Args) -> Result<()> {
@@ -79,5 +96,28 @@ fn start(n: usize) -> Result<()> {
     match launch((0..n).map(process).collect(), &RemoteShell::default(), Guard::start())? {
         0 => Ok(()),
         code => std::process::exit(code.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        ranks: Ranks,
+    }
+
+    #[test]
+    fn the_flag_overrides_the_links_of_the_job() {
+        let links = |words: &[&str]| {
+            let line = Line::try_parse_from([&["bench"], words].concat()).unwrap();
+            line.ranks.links(TransportChoice::Tcp)
+        };
+        assert_eq!(links(&[]).unwrap(), TransportChoice::Tcp);
+        assert_eq!(links(&["--transport", "ucx"]).unwrap(), TransportChoice::Ucx);
+        assert!(links(&["--transport", "pigeon"]).is_err());
     }
 }

@@ -180,7 +180,7 @@ mod tests {
 
     const JOBS: [&str; 8] = [
         "-n 4 -- train --fast",
-        "-n 2 --insecure -x A=b --cpu 2 --memory 4Gi --gpus 1 -- train",
+        "-n 2 --insecure -x A=b --cpu 500m --memory 4Gi --gpus 1 -- train",
         "-n 2 --secret mine --checkpoints claim --port 5000 --max-restarts 3 -- train",
         "--ps 2 --workers 3 -- train",
         "--ps 1 --workers 2 --chief --evaluator --checkpoints claim -- train",
@@ -297,6 +297,9 @@ mod tests {
             ("-n 2 --max-failures 9 -- train", "--max-failures"),
             ("-n 2 --transport pigeon -- train", "pigeon"),
             ("--name A_b -n 2 -- train", "--name"),
+            ("-n 2 --memory 8Gib -- train", "--memory"),
+            ("-n 2 --cpu 4x -- train", "--cpu"),
+            ("-n 2 --cpu m -- train", "--cpu"),
         ] {
             let e = job(words).map(|_| ()).unwrap_err();
             assert!(e.message().contains(flag), "{words}: {e}");

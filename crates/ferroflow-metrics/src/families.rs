@@ -3,14 +3,16 @@
 use crate::phases::{PHASES, Phase, PhaseSeconds};
 use crate::process::ProcessCollector;
 use crate::seconds::Seconds;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -54,6 +56,25 @@ struct TaskLabels {
     job_name: String,
     task: u32,
     version: &'static str,
+}
+
+/// The place of the process. The number of a rank may change.
+#[derive(Debug)]
+struct TaskPlace {
+    job: String,
+    task: Arc<AtomicU32>,
+}
+
+impl EncodeMetric for TaskPlace {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> std::fmt::Result {
+        let (job_name, version) = (self.job.clone(), env!("CARGO_PKG_VERSION"));
+        let task = self.task.load(Ordering::Relaxed);
+        Info::new(TaskLabels { job_name, task, version }).encode(encoder)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Info
+    }
 }
 
 /// The methods of both services, sorted. Others are counted together, so that a caller cannot make
@@ -233,14 +254,13 @@ fn times() -> Histogram {
 pub(crate) fn register(
     registry: &mut Registry,
     job: &str,
-    task: u32,
+    task: Arc<AtomicU32>,
     started: f64,
 ) -> (Counters, PhaseSeconds) {
     registry.register_collector(Box::new(ProcessCollector { started }));
     let r = registry.sub_registry_with_prefix("ferroflow");
-    let version = env!("CARGO_PKG_VERSION");
-    let labels = TaskLabels { job_name: job.into(), task, version };
-    r.register("task", "The task that this process serves", Info::new(labels));
+    let place = TaskPlace { job: job.into(), task };
+    r.register("task", "The task that this process serves", place);
 
     let results = |family: &Family<ResultLabels, Counter>| {
         let one = |result| family.get_or_create(&ResultLabels { result }).clone();

@@ -41,7 +41,7 @@ impl TaskMetrics {
             gpus.map(|g| json!({"name": g.name, "used": g.in_use, "limit": g.limit})).collect();
         json!({
             "job": self.job,
-            "task": self.task,
+            "task": self.task.load(Ordering::Relaxed),
             "pid": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
             "started": self.started,

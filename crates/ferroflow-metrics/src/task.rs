@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Lines of the log that are kept, and the most characters of each.
@@ -26,7 +26,8 @@ const MOST_SCALARS: usize = 64;
 /// The counters of one task or rank of a job.
 pub struct TaskMetrics {
     pub(crate) job: String,
-    pub(crate) task: u32,
+    /// Changes when the ranks of an elastic job get new numbers.
+    pub(crate) task: Arc<AtomicU32>,
     /// Seconds since 1970.
     pub(crate) started: f64,
     /// False to measure what counting costs.
@@ -48,7 +49,8 @@ pub struct TaskMetrics {
 
 impl fmt::Debug for TaskMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TaskMetrics({} {})", self.job, self.task)
+        let (job, task) = self.place();
+        write!(f, "TaskMetrics({job} {task})")
     }
 }
 
@@ -68,7 +70,8 @@ impl TaskMetrics {
     fn counting(job: &str, task: u32, is_counting: bool) -> Arc<TaskMetrics> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (mut registry, started) = (Registry::default(), now.as_secs_f64());
-        let (counters, phases) = register(&mut registry, job, task, started);
+        let task = Arc::new(AtomicU32::new(task));
+        let (counters, phases) = register(&mut registry, job, task.clone(), started);
         Arc::new(TaskMetrics {
             job: job.to_string(),
             task,
@@ -90,7 +93,12 @@ impl TaskMetrics {
 
     /// The job and the number of the task.
     pub fn place(&self) -> (String, u32) {
-        (self.job.clone(), self.task)
+        (self.job.clone(), self.task.load(Ordering::Relaxed))
+    }
+
+    /// The task has another number from now on: the ranks of an elastic job change.
+    pub fn set_task(&self, task: u32) {
+        self.task.store(task, Ordering::Relaxed);
     }
 
     /// Whether steps and collectives are counted.
@@ -261,7 +269,10 @@ impl TaskMetrics {
     pub fn set_ranks(&self, ranks: usize, epoch: Option<u64>) {
         self.counters.ranks.set(ranks as i64);
         if let Some(epoch) = epoch {
-            self.counters.epoch.set(epoch as i64);
+            let before = self.counters.epoch.set(epoch as i64);
+            if before != epoch as i64 {
+                self.lags.clear();
+            }
         }
     }
 
@@ -405,5 +416,40 @@ mod tests {
         let metrics = TaskMetrics::new("worker", 0);
         (0..1000).for_each(|i| metrics.report_scalar(&format!("s{i}"), 1, 0.5));
         assert_eq!(metrics.scalars.lock().len(), MOST_SCALARS);
+    }
+
+    #[test]
+    fn a_rank_of_an_elastic_job_gets_another_number() {
+        let metrics = TaskMetrics::new("rank", 3);
+        metrics.set_ranks(4, Some(1));
+        metrics.was_last(2, Duration::from_millis(5));
+        metrics.set_task(1);
+        metrics.set_ranks(3, Some(2));
+        assert_eq!(metrics.place(), ("rank".into(), 1));
+        assert_eq!(metrics.snapshot()["task"], 1);
+        assert!(metrics.late_ranks(8).is_empty(), "rank 2 is another process now");
+        let text = metrics.encode(MetricsFormat::OpenMetrics);
+        assert!(text.contains("ferroflow_task_info{job_name=\"rank\",task=\"1\","), "{text}");
+    }
+
+    /// Metrics of GPUs appear with the first GPU.
+    #[test]
+    fn the_files_for_grafana_and_prometheus_name_metrics_that_exist() {
+        let text = TaskMetrics::new("rank", 0).encode(MetricsFormat::Text);
+        let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/prometheus/");
+        for file in ["grafana.json", "alerts.yaml"] {
+            let content = std::fs::read_to_string(format!("{files}{file}")).unwrap();
+            let words = content.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            let names: Vec<&str> = words
+                .filter(|word| word.starts_with("ferroflow_") || word.starts_with("process_"))
+                .collect();
+            assert!(names.len() > 5, "{file}");
+            for name in names.into_iter().filter(|name| !name.starts_with("ferroflow_gpu_")) {
+                let is_there = |line: &str| {
+                    line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+                };
+                assert!(text.lines().any(is_there), "{file}: no metric {name}");
+            }
+        }
     }
 }

@@ -195,6 +195,16 @@ impl Pod {
         }
     }
 
+    /// Waits until this worker is done, as long as it reports steps. Returns its last report.
+    fn ends(&mut self) -> Value {
+        loop {
+            let line: Value = serde_json::from_str(&self.lines.wait_for("{")).unwrap();
+            if line["done"] == true {
+                return line;
+            }
+        }
+    }
+
     /// Kills the pod, as when a node is lost.
     fn kill(mut self) {
         self.process.signal("KILL");
@@ -243,8 +253,7 @@ pub fn a_cluster_goes_on_when_any_of_its_pods_is_replaced() {
     chief.kill();
     let mut chief = cluster.start("worker", 0);
     chief.trains_beyond(step);
-    let done = chief.lines.wait_for("\"done\":true");
-    let done: Value = serde_json::from_str(&done).unwrap();
+    let done = chief.ends();
     assert!(done["step"].as_i64().unwrap() >= 4000, "{done}");
     assert!(chief.process.end().success() && other.process.end().success());
     // The end of the workers ends the job: the controller stops the parameter server.

@@ -4,9 +4,7 @@ use super::{Ranks, among, start};
 use crate::say::say;
 use crate::units;
 use ferroflow::collective::bench::{SIZES, Timing, all_reduce, floor, named_all_reduce};
-use ferroflow::collective::{
-    Algorithm, Engine, EngineOptions, Group, GroupOptions, Membership, TransportChoice,
-};
+use ferroflow::collective::{Algorithm, Engine, EngineOptions, Group, GroupOptions, Membership};
 use ferroflow::{Code, Error, Result};
 use serde_json::json;
 
@@ -59,7 +57,6 @@ pub struct Allreduce {
 
 /// The parsed command line.
 struct Asked {
-    transport: TransportChoice,
     algorithm: Option<Algorithm>,
     sizes: Vec<usize>,
 }
@@ -73,15 +70,15 @@ pub fn run(args: &Allreduce) -> Result<()> {
     if !(args.seconds > 0.0 && args.seconds.is_finite()) {
         return Err(Error::new(Code::InvalidArgument, "--seconds must be a number above 0"));
     }
+    let place = args.ranks.place()?;
     let asked = Asked {
-        transport: TransportChoice::from_name(&args.ranks.transport)?,
         algorithm: args.algorithm.as_deref().map(Algorithm::from_name).transpose()?,
         sizes: match &args.sizes {
             None => SIZES.to_vec(),
             Some(list) => list.split(',').map(size).collect::<Result<_>>()?,
         },
     };
-    match Membership::from_env()? {
+    match place {
         Some(member) => rank(args, asked, member),
         None => start(args.ranks.n),
     }
@@ -99,14 +96,13 @@ fn size(text: &str) -> Result<usize> {
     Ok(whole as usize)
 }
 
-fn rank(args: &Allreduce, asked: Asked, mut member: Membership) -> Result<()> {
-    let Asked { transport, algorithm, sizes } = asked;
+fn rank(args: &Allreduce, asked: Asked, member: Membership) -> Result<()> {
+    let Asked { algorithm, sizes } = asked;
     if member.servers > 0 {
         let text =
             "`bench allreduce` is for ranks without servers; `bench layers` has servers help";
         return Err(Error::new(Code::Unimplemented, text));
     }
-    member.transport = transport;
     let mut group = Group::join(&member, GroupOptions { algorithm, ..GroupOptions::default() })?;
     let (n, tcp) = (group.size(), group.transport() == "tcp");
     let first = group.rank() == 0;

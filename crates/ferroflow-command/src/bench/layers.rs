@@ -4,9 +4,7 @@ use super::{Ranks, among, start};
 use crate::say::say;
 use crate::units;
 use ferroflow::collective::bench::layers::{bytes_of, training_steps, vgg16};
-use ferroflow::collective::{
-    Engine, EngineOptions, Group, GroupOptions, Membership, TransportChoice,
-};
+use ferroflow::collective::{Engine, EngineOptions, Group, GroupOptions, Membership};
 use ferroflow::{Code, Error, Result};
 use ferroflow_metrics::TaskMetrics;
 use ferroflow_observe::observe_from_env;
@@ -40,12 +38,12 @@ pub struct Layers {
 
 pub fn run(args: &Layers) -> Result<()> {
     // Checked before ranks start, so that an error is printed once.
-    let transport = TransportChoice::from_name(&args.ranks.transport)?;
+    let place = args.ranks.place()?;
     let alone = units::seconds(&args.step_time)?;
     let too_long = || Error::new(Code::InvalidArgument, "a step takes at most an hour");
     let time = Some(alone).filter(|t| (0.0..=3600.0).contains(t)).ok_or_else(too_long)?;
-    match Membership::from_env()? {
-        Some(member) => rank(args, time, Membership { transport, ..member }),
+    match place {
+        Some(member) => rank(args, time, member),
         None => start(args.ranks.n),
     }
 }

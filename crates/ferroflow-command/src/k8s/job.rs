@@ -63,6 +63,8 @@ pub struct PodRole {
 impl KubernetesJob {
     pub fn new(args: &RenderArgs) -> Result<KubernetesJob> {
         check_name(&args.name)?;
+        check_quantity("--cpu", args.cpu.as_deref())?;
+        check_quantity("--memory", args.memory.as_deref())?;
         let shape = args.job.shape()?;
         let roles = match shape.tasks {
             JobTasks::Ranks(n) => vec![ranks(&shape, n)],
@@ -107,6 +109,24 @@ fn check_name(name: &str) -> Result<()> {
         true => Ok(()),
         false => Err(wrong(format!(
             "--name {name:?} cannot be part of a host name: use up to 40 lower-case letters, digits and dashes"
+        ))),
+    }
+}
+
+/// Kubernetes writes amounts as a number with a suffix, such as 4, 500m, 8Gi or 1e9.
+fn check_quantity(flag: &str, text: Option<&str>) -> Result<()> {
+    const SUFFIXES: &str = " n u m k M G T P E Ki Mi Gi Ti Pi Ei ";
+    let Some(text) = text else { return Ok(()) };
+    let is_number = |text: &str| {
+        let starts = text.starts_with(|c: char| c.is_ascii_digit());
+        starts && text.parse::<f64>().is_ok_and(|n| n > 0.0 && n.is_finite())
+    };
+    let (number, suffix) = text.split_at(text.find(char::is_alphabetic).unwrap_or(text.len()));
+    let is_known = SUFFIXES.contains(&format!(" {suffix} "));
+    match is_number(text) || is_number(number) && is_known {
+        true => Ok(()),
+        false => Err(wrong(format!(
+            "{flag} {text:?} is no amount of Kubernetes: write a number, such as 4, 500m or 8Gi"
         ))),
     }
 }

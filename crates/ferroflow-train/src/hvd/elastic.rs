@@ -84,6 +84,7 @@ impl Elastic {
         let options = EngineOptions { metrics: Some(metrics.clone()), ..self.engine.clone() };
         let (engine, place) = start_engine(group, options)?;
         self.epoch += 1;
+        metrics.set_task(u32::try_from(place.rank).unwrap_or(u32::MAX));
         metrics.set_ranks(place.size, Some(self.epoch));
         *link.place.write() = place;
         *link.engine.write() = Some(engine);
