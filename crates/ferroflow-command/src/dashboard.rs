@@ -1,7 +1,9 @@
 //! `ferroflow dashboard`: a page that shows a running job.
 
 mod board;
+mod lines;
 mod pages;
+mod rate;
 mod series;
 mod straggler;
 

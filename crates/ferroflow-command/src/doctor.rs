@@ -99,9 +99,9 @@ impl Finding {
             );
             return;
         }
-        say!("{health:>7}  {:<12} {}", self.check, self.what);
+        say!("{health:>7}  {:<13} {}", self.check, self.what);
         if let Some(advice) = &self.advice {
-            say!("         {:<12} -> {advice}", "");
+            say!("         {:<13} -> {advice}", "");
         }
     }
 }

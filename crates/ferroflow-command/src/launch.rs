@@ -7,7 +7,7 @@ mod remote;
 mod stop;
 
 pub use guard::Guard;
-pub use output::tell;
+pub use output::{OutputLog, tell};
 pub use remote::RemoteShell;
 pub use stop::{SAME_SIGNAL, StopReason, watch_signals};
 
@@ -37,6 +37,8 @@ pub struct Process {
     /// A server: the launcher stops it when the other processes are done, without counting a
     /// failure.
     pub serves: bool,
+    /// Keeps its last lines for the dashboard.
+    pub log: OutputLog,
 }
 
 /// Time between SIGTERM and SIGKILL.
@@ -180,7 +182,7 @@ pub fn start(
         // Ignore the error: a remote shell that takes no input fails soon and says why.
         let _ = input.write_all(lines.as_bytes());
     }
-    let printed = Arc::new(Printed::new(2));
+    let printed = Arc::new(Printed::new(2, process.log.clone()));
     // Ignore the error: the launcher has stopped listening.
     let passed_on = || {
         let events = events.clone();

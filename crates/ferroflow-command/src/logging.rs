@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, OnceLock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
@@ -61,12 +62,14 @@ pub fn log_to_stderr(format: LogFormat, metrics: &Arc<TaskMetrics>) {
 }
 
 /// Logs as [`log_to_stderr`] does if the environment asks for a log. For programs that use standard
-/// error for other text.
+/// error for other text. Where a launcher watches the process, its lines are kept in any case.
 pub fn log_if_asked() -> Result<()> {
     let is_set = |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     if is_set("FERROFLOW_LOG") || is_set("FERROFLOW_LOG_FORMAT") {
         let format = LogFormat::from_env()?;
         start(format, format.default_filter());
+    } else if is_set("FERROFLOW_HTTP") {
+        let _ = tracing_subscriber::registry().with(kept("off")).try_init();
     }
     Ok(())
 }
@@ -79,8 +82,12 @@ pub fn log_is_of(metrics: &Arc<TaskMetrics>) {
 /// Starts the log, with the filter `default` if `FERROFLOW_LOG` has none. If the program that
 /// embeds this library has a log already, that log stays.
 pub fn start(format: LogFormat, default: &str) {
-    let filter =
-        EnvFilter::try_from_env("FERROFLOW_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let asked = std::env::var("FERROFLOW_LOG").ok();
+    let filter = asked.as_deref().and_then(|text| EnvFilter::try_new(text).ok());
+    let (text, filter) = match (asked, filter) {
+        (Some(text), Some(filter)) => (text, filter),
+        _ => (default.to_string(), EnvFilter::new(default)),
+    };
     let shown = match format {
         LogFormat::Json => tracing_subscriber::fmt::layer()
             .with_writer(io::stderr)
@@ -91,8 +98,23 @@ pub fn start(format: LogFormat, default: &str) {
             .with_ansi(io::stderr().is_terminal())
             .boxed(),
     };
-    let kept = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Kept(&TASK));
-    let _ = tracing_subscriber::registry().with(filter).with(shown).with(kept).try_init();
+    let shown = shown.with_filter(filter);
+    let _ = tracing_subscriber::registry().with(shown).with(kept(&text)).try_init();
+}
+
+/// Keeps lines for the dashboard: those that the filter `shown` shows, and at least `info`.
+fn kept<S>(shown: &str) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let filter = EnvFilter::new(kept_filter(shown));
+    tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Kept(&TASK)).with_filter(filter)
+}
+
+fn kept_filter(shown: &str) -> &str {
+    let shows_more =
+        EnvFilter::new(shown).max_level_hint().is_none_or(|most| most > LevelFilter::INFO);
+    if shows_more { shown } else { "info" }
 }
 
 /// Writes lines to the metrics of the process.

@@ -21,7 +21,7 @@ pub use hook::Client;
 pub use hosts::Host;
 
 use crate::dashboard::{JobBoard, Sources};
-use crate::launch::{Guard, Process, RemoteShell, launch, tell};
+use crate::launch::{Guard, OutputLog, Process, RemoteShell, launch, tell};
 use ferroflow::Result;
 use ferroflow::cluster::Trust;
 use ferroflow::collective::TransportChoice;
@@ -387,6 +387,9 @@ fn launch_watched(
     watched: Option<&JobBoard>,
 ) -> Result<u8> {
     if let Some(watched) = watched {
+        for process in &mut processes {
+            process.log = OutputLog::on(&watched.board, &process.name);
+        }
         // The folder of the board is on this host only.
         for process in processes.iter_mut().filter(|process| process.host.is_none()) {
             show_to(watched, process);
@@ -453,6 +456,7 @@ fn ranks(args: &Args, n: usize) -> Result<(Vec<Process>, Trust)> {
             env,
             host: hosts[host].login(),
             serves: false,
+            log: OutputLog::default(),
         })
     };
     let mut all: Vec<Process> = places.iter().enumerate().map(process).collect::<Result<_>>()?;

@@ -7,8 +7,12 @@ use std::path::PathBuf;
 
 /// Print completions for a shell
 ///
-/// Bash: `ferroflow completions bash > ~/.local/share/bash-completion/completions/ferroflow`
+/// Write them to the file from which the shell reads them, and start a new shell.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    ferroflow completions bash > ~/.local/share/bash-completion/completions/ferroflow\n  \
+    ferroflow completions fish > ~/.config/fish/completions/ferroflow.fish\n  \
+    ferroflow completions zsh > ~/.zfunc/_ferroflow     # ~/.zshrc: fpath+=~/.zfunc; autoload -U compinit; compinit")]
 pub struct Completions {
     /// The shell
     #[arg(value_enum)]

@@ -116,7 +116,7 @@ fn top_prints_a_table_and_the_page_is_beside_the_task() {
     let served = serve(&["--dashboard"]);
     let top = ferroflow(&["top", &served.http]).output().unwrap();
     let text = String::from_utf8(top.stdout).unwrap();
-    assert!(text.starts_with("1 tasks, 0 lost"), "{text}");
+    assert!(text.starts_with("1 task, 0 lost"), "{text}");
     assert!(text.contains("\nworker 0 "), "{text}");
     let page = get(&served.http, "/");
     assert!(page.contains("<title>Ferroflow</title>") && page.contains("content-security-policy"));

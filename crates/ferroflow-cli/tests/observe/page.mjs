@@ -40,7 +40,14 @@ async function job() {
   check(parseFloat(rate) > 0, `the step rate is ${rate}`);
   check(/ps 0/.test(await page.textContent('#shard-list')), 'no shard of ps 0');
   check(/worker 0 has started/.test(await page.textContent('#event-list')), 'no event of worker 0');
+  // The steps are those of the job, not the sum of its three workers.
+  const figure = async (name) => parseFloat(await page.textContent(`#figures div:has(dt:text-is("${name}")) dd`));
+  const losses = await page.textContent('#loss svg');
+  const reached = parseFloat([...losses.matchAll(/step ([\d.]+)/g)].pop()?.[1]);
+  check(Math.abs(await figure('global step') - reached) < 0.5 * reached, `global step ${await figure('global step')} at ${losses}`);
+  // The log of a task has what it did.
   await page.selectOption('#log-task', 'ps 1');
+  await page.waitForFunction(() => /connection accepted/.test(document.querySelector('#log-lines').textContent), null, { timeout: DEADLINE });
   // Every picture and region has a name, every section a heading, and headings do not skip levels.
   const unnamed = await page.evaluate(() => [...document.querySelectorAll('svg[role=img], [role=region], [role=img]')]
     .filter((e) => !e.getAttribute('aria-label')).length);
@@ -50,6 +57,9 @@ async function job() {
   // With the keyboard: the first stop is the link to the content, and the button switches colours.
   await page.keyboard.press('Tab');
   check(await page.evaluate(() => document.activeElement.className === 'skip'), 'the first stop is not the skip link');
+  const unseen = await page.evaluate(() => [...document.querySelectorAll('[tabindex="0"], a, button, select, summary')]
+    .filter((e) => !e.hidden && e.className !== 'skip' && e.getClientRects().length > 0 && e.getBoundingClientRect().height < 8).map((e) => e.id));
+  check(unseen.length === 0, `stops of the keyboard that cannot be seen: ${unseen}`);
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await ground();
   await page.focus('#theme');

@@ -1,6 +1,8 @@
 //! The state of a job, from the HTTP ports of its tasks: reads them every second, compares with the
 //! reading before, and sends changes to browsers.
 
+use super::lines::OutputLines;
+use super::rate::{GlobalSteps, JobRate, job_rate};
 use super::series::Series;
 use super::straggler::{StragglerWatch, TaskWork, slowest};
 use ferroflow::cluster::Trust;
@@ -46,6 +48,8 @@ pub struct Board {
     sources: Sources,
     state: Mutex<BoardState>,
     browsers: Mutex<Vec<EventSender>>,
+    /// What the processes of a launcher have printed.
+    lines: Mutex<OutputLines>,
 }
 
 #[derive(Default)]
@@ -57,8 +61,18 @@ struct BoardState {
     events: VecDeque<Value>,
     stragglers: StragglerWatch,
     rate: Series,
+    global: GlobalSteps,
+    /// The epoch of an elastic job.
+    epoch: i64,
     /// By name of the value and task.
     curves: BTreeMap<(String, String), Series>,
+}
+
+impl BoardState {
+    fn job_rate(&self, now: f64) -> JobRate {
+        let answering = self.tasks.values().filter(|task| task.lost.is_none());
+        job_rate(answering.map(|task| (&task.now, &task.rates)), &self.global, now)
+    }
 }
 
 #[derive(Default)]
@@ -75,7 +89,8 @@ struct TaskState {
 
 impl Board {
     pub fn new(sources: Sources) -> Arc<Board> {
-        Arc::new(Board { sources, state: Mutex::default(), browsers: Mutex::default() })
+        let (state, browsers, lines) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Board { sources, state, browsers, lines })
     }
 
     fn state(&self) -> MutexGuard<'_, BoardState> {
@@ -125,6 +140,7 @@ impl Board {
 
     /// Takes a reading. Returns the number of tasks.
     fn update(&self, address: &str, found: Result<Value, String>) -> usize {
+        let time = now();
         let mut state = self.state();
         let state = &mut *state;
         let count = state.tasks.len();
@@ -151,9 +167,12 @@ impl Board {
                     news.push(format!("{name} answers again"));
                 }
                 let number = |value: &Value, key: &str| value[key].as_i64().unwrap_or(0);
-                if task.is_read && number(&task.now, "epoch") != number(&now, "epoch") {
-                    let (epoch, ranks) = (number(&now, "epoch"), number(&now, "ranks"));
-                    news.push(format!("{name} is in epoch {epoch} with {ranks} ranks"));
+                let (epoch, ranks) = (number(&now, "epoch"), number(&now, "ranks"));
+                if epoch > state.epoch {
+                    if state.epoch > 0 {
+                        news.push(format!("epoch {epoch} of the job begins, with {ranks} ranks"));
+                    }
+                    state.epoch = epoch;
                 }
                 if task.is_read && number(&now, "recoveries") > number(&task.now, "recoveries") {
                     news.push(format!("{name} has recovered from a loss"));
@@ -164,6 +183,9 @@ impl Board {
                     else {
                         continue;
                     };
+                    if task.is_read && !task.now["scalars"].is_null() {
+                        state.global.reached(step, time);
+                    }
                     let key = (what.to_string(), name.clone());
                     if state.curves.len() < MOST_CURVES || state.curves.contains_key(&key) {
                         state.curves.entry(key).or_default().push(step, value);
@@ -174,6 +196,15 @@ impl Board {
                 task.now = now;
                 task.is_read = true;
                 task.lost = None;
+                // A rank that is lost does not come back: the others have gone on without it.
+                let is_gone = |task: &TaskState| {
+                    task.lost.is_some()
+                        && task.now["job"] == "rank"
+                        && number(&task.now, "task") >= ranks
+                };
+                if epoch > 0 && epoch == state.epoch {
+                    state.tasks.retain(|_, task| !is_gone(task));
+                }
                 news.into_iter().for_each(|text| note(&mut state.events, text));
             }
             Err(why) => {
@@ -193,6 +224,20 @@ impl Board {
         count
     }
 
+    fn lines(&self) -> MutexGuard<'_, OutputLines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a line that the process `name` has printed.
+    pub fn printed(&self, name: &str, line: &str) {
+        self.lines().push(name, line);
+    }
+
+    /// The last lines that the process `name` has printed.
+    pub fn output_of(&self, name: &str) -> Option<Value> {
+        self.lines().of(name).map(|lines| json!(lines))
+    }
+
     /// Adds an event of the job.
     pub fn note(&self, text: impl Into<String>) {
         note(&mut self.state().events, text.into());
@@ -205,9 +250,9 @@ impl Board {
         let found = slowest(&work, time);
         let is_running = work.iter().any(|work| work.steps > 0.0);
         state.stragglers.observe(found, is_running, time);
-        let rate: f64 = state.tasks.values().filter_map(|t| t.rates["steps"].as_f64()).sum();
         if !state.tasks.is_empty() {
-            state.rate.push(time, rate);
+            let found = state.job_rate(time);
+            state.rate.push(time, found.rate);
         }
     }
 
@@ -250,11 +295,16 @@ impl Board {
             (t["job"].as_str().map(str::to_string), t["task"].as_u64().unwrap_or(0))
         });
         let rate = state.rate.points().last();
+        let progress = state.job_rate(now());
+        let logs = self.lines().names().into_iter().map(str::to_string).collect::<Vec<_>>();
         json!({
             "time": now(),
             "tasks": tasks,
             "silent": state.silent,
             "rate": rate,
+            "steps": {"kind": progress.kind.name(), "count": progress.steps, "rate": progress.rate},
+            "epoch": state.epoch,
+            "logs": logs,
             "stragglers": state.stragglers.named().map(|s| s.to_json()).collect::<Vec<_>>(),
             "events": state.events,
             "checkpoints": checkpoints,
@@ -393,6 +443,10 @@ fn compare(name: &str, before: &Value, now: &Value) -> (Value, Option<TaskWork>)
         "received": received / time,
         "rpcs": grown(&["rpcs"]) / time,
         "collectives": grown(&["collectives", "count"]) / time,
+        "waits": {
+            "ranks": grown(&["waits", "ranks"]) / time,
+            "queue": grown(&["waits", "queue"]) / time,
+        },
         "phases": phases.map(|p| p / time),
         "peers": peers,
     });
@@ -474,13 +528,69 @@ mod tests {
         assert_eq!(state["tasks"][0]["name"], "worker 1");
         let events: Vec<&str> =
             state["events"].as_array().unwrap().iter().map(|e| e[1].as_str().unwrap()).collect();
-        let want = [
-            "worker 1 has started",
-            "worker 1 is in epoch 1 with 2 ranks",
-            "worker 1 does not answer",
-            "worker 1 was started again",
-        ];
+        let want =
+            ["worker 1 has started", "worker 1 does not answer", "worker 1 was started again"];
         assert_eq!(events, want);
         assert_eq!(board.history()["curves"][0]["name"], "loss");
+    }
+
+    #[test]
+    fn ranks_that_are_lost_leave_the_board_with_their_epoch() {
+        let rank = |pid: u64, task: u64, epoch: u64, ranks: u64| {
+            json!({"job": "rank", "task": task, "pid": pid, "started": 100.0, "now": 101.0,
+                "steps": 5, "epoch": epoch, "ranks": ranks})
+        };
+        let board = Board::new(Sources::default());
+        for (task, address) in ["a:0", "a:1", "a:2"].into_iter().enumerate() {
+            board.update(address, Ok(rank(10 + task as u64, task as u64, 1, 3)));
+        }
+        // Rank 1 is killed. The process that was rank 2 is rank 1 from now on.
+        board.update("a:1", Err("refused".into()));
+        board.update("a:0", Ok(rank(10, 0, 2, 2)));
+        board.update("a:2", Ok(rank(12, 1, 2, 2)));
+        let names = |state: &Value| -> Vec<String> {
+            let tasks = state["tasks"].as_array().unwrap().iter();
+            tasks.map(|t| format!("{} {}", t["name"].as_str().unwrap(), t["lost"])).collect()
+        };
+        let state = board.to_json();
+        assert_eq!(names(&state), ["rank 0 null", "rank 1 null"]);
+        // The last rank is killed, and no other process gets its number.
+        board.update("a:2", Err("refused".into()));
+        board.update("a:0", Ok(rank(10, 0, 3, 1)));
+        let state = board.to_json();
+        assert_eq!(names(&state), ["rank 0 null"]);
+        assert_eq!(state["epoch"], 3);
+        let events = state["events"].to_string();
+        assert_eq!(
+            events.matches("epoch 2 of the job begins, with 2 ranks").count(),
+            1,
+            "{events}"
+        );
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_job() {
+        let board = Board::new(Sources::default());
+        for (task, address) in ["a:0", "a:1"].into_iter().enumerate() {
+            for seconds in [1.0, 2.0] {
+                let steps = 10.0 * seconds;
+                let reading = json!({"job": "rank", "task": task, "pid": task, "started": 100.0,
+                    "now": 100.0 + seconds, "steps": steps as u64, "ranks": 2});
+                board.update(address, Ok(reading));
+            }
+        }
+        let steps = &board.to_json()["steps"];
+        assert_eq!(*steps, json!({"kind": "rank", "count": 20.0, "rate": 10.0}));
+    }
+
+    #[test]
+    fn the_output_of_processes_is_kept_by_name() {
+        let board = Board::new(Sources::default());
+        board.printed("rank 0", "hello");
+        assert_eq!(board.output_of("rank 0"), Some(json!(["hello"])));
+        assert_eq!(
+            (board.output_of("rank 1"), &board.to_json()["logs"][0]),
+            (None, &"rank 0".into())
+        );
     }
 }

@@ -34,7 +34,7 @@ const widthOf = (id) => Math.max(byId(id).clientWidth, 280);
 function table(label, heads, rows) {
   const head = element('tr', {}, ...heads.map(([text, kind]) => element('th', { scope: 'col', class: kind || '' }, text)));
   const body = rows.map(({ cells, kind }) => element('tr', { class: kind || '' },
-    ...cells.map((cell, i) => element('td', { class: heads[i][1] || '' }, cell))));
+    ...cells.map((cell, i) => (i === 0 ? element('th', { scope: 'row' }, cell) : element('td', { class: heads[i][1] || '' }, cell)))));
   return element('table', {}, element('caption', { hidden: '' }, label), element('thead', {}, head), element('tbody', {}, ...body));
 }
 
@@ -208,13 +208,15 @@ function showCurves() {
   drawCurves('rate', [{ name: 'steps/s', points: view.rate }], 'Steps per second', clock);
   const names = [...new Set([...view.curves.values()].map((c) => c.name))];
   const name = names.includes('loss') ? 'loss' : names[0];
-  byId('loss-title').textContent = name ? `${name} by step` : 'Loss by step';
+  byId('loss-title').textContent = name && name !== 'loss' ? `${name} by step` : 'Loss by step';
   const chosen = [...view.curves.values()].filter((c) => c.name === name);
   drawCurves('loss', chosen.map((c) => ({ name: c.task, points: c.points })), name || 'loss', (x) => `step ${short(x)}`);
 }
 
 function addPoint(points, x, y) {
-  if (points.length && points[points.length - 1][0] >= x) return;
+  // A job that was restored starts again at an earlier step.
+  while (points.length && points[points.length - 1][0] > x) points.pop();
+  if (points.length && points[points.length - 1][0] === x) return;
   points.push([x, y]);
   if (points.length > 900) points.splice(0, points.length, ...points.filter((_, i) => i % 2 === 0 || i > 800));
 }
@@ -283,7 +285,7 @@ function showTasks(tasks) {
     if (t.lost) return { kind: 'lost', cells: [t.name, 'lost', '', '', '', '', '', '', '', '', '', '', '', '', t.address] };
     const r = t.rates || {};
     const gpu = (t.gpus || []).map((g) => bytes(g.used)).join(' ');
-    return { cells: [t.name, short(t.steps || t.parts), short(stepRate(t)), phaseBar(t), bytes(r.sent), bytes(r.received),
+    return { cells: [t.name, short(t.steps || t.parts), short(stepRate(t)), phaseBar(t), bytes(r.sent), t.job === 'rank' && !r.received ? '–' : bytes(r.received),
       short(r.rpcs), short(r.collectives), String(t.sessions), bytes(t.memory), bytes(t.resident), gpu || '–',
       `${Math.round(100 * number(r.cpu))}%`, String(t.failed_steps), t.address] };
   });
@@ -311,14 +313,14 @@ function showWaits(tasks, stragglers) {
     }
     const causes = { ranks: 'other ranks', queue: 'its queue of collectives' };
     for (const [cause, text] of Object.entries(causes)) {
-      const seconds = number(task.waits && task.waits[cause]);
-      const life = Math.max(number(task.now) - number(task.started), 1);
-      if (seconds / life > 0.001) rows.push([seconds / life, task.name, text]);
+      const waiting = number(task.rates && task.rates.waits && task.rates.waits[cause]);
+      if (waiting > 0.001) rows.push([waiting, task.name, text]);
     }
   }
   rows.sort((a, b) => b[0] - a[0]);
-  const heads = [['task'], ['waits for', 'text'], ['seconds per second']];
-  const cells = rows.slice(0, 40).map(([rate, task, cause]) => ({ cells: [task, cause, rate.toFixed(3)] }));
+  const heads = [['task'], ['waits for', 'text'], ['waiting at a time']];
+  const cells = rows.slice(0, 40).map(([rate, task, cause]) => ({ cells: [task, cause, rate.toFixed(2)] }));
+  byId('waits').hidden = cells.length === 0;
   byId('waits').replaceChildren(cells.length ? table('Waits by cause', heads, cells) : '');
 }
 
@@ -445,8 +447,8 @@ async function refreshLogs() {
   byId('log-lines').textContent = found.join('\n') || 'This task has logged nothing yet.';
 }
 
-function showLogTasks(tasks) {
-  const names = tasks.map((t) => t.name);
+function showLogTasks(tasks, printed) {
+  const names = [...new Set([...tasks.map((t) => t.name), ...printed])];
   const key = names.join('\n');
   if (key === view.logKey) return;
   view.logKey = key;
@@ -466,12 +468,11 @@ function show(state) {
   const said = lost ? `${lost} of ${tasks.length} tasks do not answer` : `${tasks.length} tasks, live`;
   announce(silent.length ? `no answer from ${silent.slice(0, 3).join(', ')}` : said, 'status');
   byId('status').className = lost || silent.length ? 'lost' : '';
-  const total = tasks.reduce((sum, t) => sum + number(t.rates && t.rates.steps), 0);
-  const steps = tasks.reduce((sum, t) => sum + t.steps, 0);
+  const { kind, count, rate } = state.steps;
   const sent = tasks.reduce((sum, t) => sum + number(t.rates && t.rates.sent), 0);
-  const epoch = Math.max(0, ...tasks.map((t) => number(t.epoch)));
-  const figures = [['steps/s', short(total)], ['steps', short(steps)], ['sent', bytes(sent) + '/s']];
-  if (epoch > 0) figures.push(['epoch', String(epoch)]);
+  const figures = [['steps/s', short(rate)], [kind === 'global' ? 'global step' : 'steps', short(count)], ['sent', bytes(sent) + '/s']];
+  if (state.epoch > 0) figures.push(['epoch', String(state.epoch)]);
+  byId('rate-title').textContent = kind === 'client' ? 'Steps per second of all clients' : kind === 'rank' ? 'Steps per second of each rank' : 'Global steps per second';
   byId('figures').replaceChildren(...figures.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))));
   if (state.rate) addPoint(view.rate, state.rate[0], state.rate[1]);
   for (const task of tasks) {
@@ -489,7 +490,8 @@ function show(state) {
   }
   byId('stragglers').classList.toggle('wide', isRing);
   for (const part of ['loss', 'loss-title']) byId(part).hidden = isRing && view.curves.size === 0;
-  byId('checkpoint-title').hidden = (state.checkpoints || []).length === 0;
+  const noCheckpoints = (state.checkpoints || []).length === 0;
+  for (const part of ['checkpoint-title', 'checkpoint-list']) byId(part).hidden = noCheckpoints;
   drawMap(tasks, state.stragglers);
   showCurves();
   drawTimeline(tasks);
@@ -498,7 +500,7 @@ function show(state) {
   showShards(tasks);
   lines('event-list', [...state.events].reverse());
   lines('checkpoint-list', state.checkpoints || []);
-  showLogTasks(tasks);
+  showLogTasks(tasks, state.logs || []);
   refreshGraph(tasks);
 }
 

@@ -86,8 +86,15 @@ impl HttpService for BoardPages {
             }
             "/api/job/graph" => self.fetch("/api/graph", "graph", None),
             "/api/job/logs" => {
-                let task = request.query.strip_prefix("task=").unwrap_or_default();
-                self.fetch("/api/logs", "logs", Some(decoded(task)))
+                let task = decoded(request.query.strip_prefix("task=").unwrap_or_default());
+                match self.board.output_of(&task) {
+                    Some(lines) => {
+                        let (browser, answer) = HttpAnswer::events();
+                        send(&browser, "logs", &lines);
+                        answer
+                    }
+                    None => self.fetch("/api/logs", "logs", Some(task)),
+                }
             }
             _ => match &self.task {
                 Some(task) => task.get(request),

@@ -1,8 +1,10 @@
 //! Forwards the output of a job's processes line by line, each with the name of its process in
 //! front.
 
+use crate::dashboard::Board;
 use ferroflow::{Code, Error, Result};
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,28 @@ const LONGEST_LINE: usize = 64 << 10;
 /// Colours that read well on dark and on light terminals.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
 
+/// Keeps the lines of a process under a name on a board, if there is one.
+#[derive(Clone, Default)]
+pub struct OutputLog(Option<(Arc<Board>, String)>);
+
+impl OutputLog {
+    pub fn on(board: &Arc<Board>, name: &str) -> OutputLog {
+        OutputLog(Some((board.clone(), name.to_string())))
+    }
+
+    fn keep(&self, line: &[u8]) {
+        if let Some((board, name)) = &self.0 {
+            board.printed(name, &String::from_utf8_lossy(line));
+        }
+    }
+}
+
+impl fmt::Debug for OutputLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OutputLog({:?})", self.0.as_ref().map(|(_, name)| name))
+    }
+}
+
 /// The state of a process's forwarded output.
 pub struct Printed {
     /// The last lines on standard error.
@@ -25,13 +49,14 @@ pub struct Printed {
     /// Number of streams with a write in progress.
     busy: AtomicUsize,
     bytes: AtomicUsize,
+    log: OutputLog,
 }
 
 impl Printed {
     /// The state of a process with this many streams.
-    pub fn new(outputs: usize) -> Printed {
+    pub fn new(outputs: usize, log: OutputLog) -> Printed {
         let (last, open) = (Mutex::default(), AtomicUsize::new(outputs));
-        Printed { last, open, busy: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
+        Printed { last, open, busy: AtomicUsize::new(0), bytes: AtomicUsize::new(0), log }
     }
 
     fn push(&self, line: &[u8]) {
@@ -131,6 +156,7 @@ pub fn forward(
             if to == Stream::Errors {
                 printed.push(line);
             }
+            printed.log.keep(line);
             // Reads on after a write error: a process that cannot print would fail for the wrong
             // reason.
             if !lost {
@@ -196,7 +222,7 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept() {
-        let printed = Printed::new(1);
+        let printed = Printed::new(1, OutputLog::default());
         (0..20).for_each(|i| printed.push(i.to_string().as_bytes()));
         assert_eq!(printed.last_lines(), ["15", "16", "17", "18", "19"]);
     }

@@ -7,7 +7,7 @@ use super::ports;
 use super::secrets::JobSecrets;
 use super::summing;
 use super::{Args, RankJob, Serve};
-use crate::launch::{Process, RemoteShell};
+use crate::launch::{OutputLog, Process, RemoteShell};
 use ferroflow::cluster::Trust;
 use ferroflow::{Code, Error, Result};
 use ferroflow_identity::{rank_role, task_role};
@@ -215,6 +215,7 @@ fn describe(
             env,
             host: host_of(t),
             serves: true,
+            log: OutputLog::default(),
         })
     };
     let given = |t: &Task, serves: bool| -> Result<Process> {
@@ -235,6 +236,7 @@ fn describe(
             env,
             host: host_of(t),
             serves,
+            log: OutputLog::default(),
         })
     };
     let (mut serving, mut working) = (Vec::new(), Vec::new());

@@ -11,8 +11,8 @@ use super::summing::{self, ElasticServers};
 use super::{Args, show_to, tell_stragglers, watch};
 use crate::dashboard::{JobBoard, Sources};
 use crate::launch::{
-    GRACE, Guard, JobEvent, Process, RemoteShell, Running, StopReason, ask_to_end, code_of, finish,
-    hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
+    GRACE, Guard, JobEvent, OutputLog, Process, RemoteShell, Running, StopReason, ask_to_end,
+    code_of, finish, hear_out, make_end, note_ended, reap, report, start, tell, watch_signals,
 };
 use ferroflow::collective::elastic::{Driver, DriverOptions};
 use ferroflow::{Code, Error, Result};
@@ -383,11 +383,18 @@ impl ElasticJob<'_> {
             env,
             host: host.login(),
             serves: false,
+            log: self.log_of(&format!("process {number}")),
         };
         if let (Some(watched), None) = (&self.watched, &process.host) {
             show_to(watched, &mut process);
         }
         Ok(process)
+    }
+
+    /// Keeps the output of a process under its name. The number of its rank may change.
+    fn log_of(&self, name: &str) -> OutputLog {
+        let board = self.watched.as_ref().map(|watched| &watched.board);
+        board.map_or_else(OutputLog::default, |board| OutputLog::on(board, name))
     }
 
     /// Reports that there are too few slots to continue. Fails if no process is left whose own

@@ -4,7 +4,7 @@
 use super::hosts::{Host, in_address};
 use super::ports::free_ports;
 use super::secrets::JobSecrets;
-use crate::launch::{Process, Running, ask_to_end, note_ended, tell};
+use crate::launch::{OutputLog, Process, Running, ask_to_end, note_ended, tell};
 use ferroflow::{Code, Error, Result};
 use ferroflow_identity::task_role;
 use serde_json::{Value, json};
@@ -130,6 +130,7 @@ impl PsServers {
             env: secrets.env(&roles, &Host::new("localhost", 1), &self.host)?,
             host: None,
             serves: true,
+            log: OutputLog::default(),
         })
     }
 

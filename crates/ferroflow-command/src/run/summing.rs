@@ -3,7 +3,7 @@
 use super::address::address_of;
 use super::hosts::{Host, hosts, invalid};
 use super::secrets::JobSecrets;
-use crate::launch::{Process, Running, note_ended, tell};
+use crate::launch::{OutputLog, Process, Running, note_ended, tell};
 use ferroflow::Result;
 use ferroflow::collective::elastic::{ElasticMember, is_job_done};
 use ferroflow::collective::{Engine, EngineOptions, Group, GroupOptions, Membership};
@@ -62,6 +62,7 @@ fn server(i: usize, host: &Host, env: Vec<(String, String)>) -> Result<Process> 
         env,
         host: host.login(),
         serves: true,
+        log: OutputLog::default(),
     })
 }
 
