@@ -286,12 +286,14 @@ impl Master {
             key => Some(SharedStep::begin(self, &request.session_handle, key).await?),
         };
         let step = ClientStep::new();
+        let is_partial = !request.partial_run_handle.is_empty();
+        let step_id = shared.as_ref().map_or_else(step::new_step_id, |s| s.step_id);
         if request.partial_run_handle.is_empty() {
             ensure_once(request.feeds.iter().map(|(name, _)| name))?;
             let options = RunOptions {
                 trace: request.options.trace_level >= FULL_TRACE,
                 output_partition_graphs: request.options.output_partition_graphs,
-                step_id: shared.as_ref().map(|s| s.step_id),
+                step_id: Some(step_id),
                 ..RunOptions::default()
             };
             let request = RunRequest {
@@ -309,7 +311,8 @@ impl Master {
             session.partial_run(handle, feeds, fetches, step.cancel(), step.done());
         }
         let output = step.wait().await;
-        timer.end(end_of(&output, opened.open.number));
+        let step_id = Some(step_id).filter(|_| !is_partial);
+        timer.end(end_of(&output, opened.open.number, step_id));
         if let Some(shared) = shared {
             shared.end(output.is_ok());
         }
@@ -344,10 +347,10 @@ impl Master {
         let _pending = opened.begin_step()?;
         let timer = opened.open.begin_step();
         let session = opened.session.clone();
-        let step = ClientStep::new();
-        session.run_callable(request.handle, request.feeds, step.cancel(), step.done());
+        let (step, step_id) = (ClientStep::new(), Some(step::new_step_id()));
+        session.run_callable(request.handle, step_id, request.feeds, step.cancel(), step.done());
         let output = step.wait().await;
-        timer.end(end_of(&output, opened.open.number));
+        timer.end(end_of(&output, opened.open.number, step_id));
         let (fetches, metadata) = results(output?).await?;
         Ok(RunCallableResponse { fetches, metadata: Some(metadata) })
     }
@@ -504,12 +507,13 @@ async fn results(output: RunOutput) -> Result<(Vec<Tensor>, RunMetadata)> {
     Box::pin(off_network(false, encode)).await
 }
 
-/// Counts the end of a step of a session in the metrics, and logs a failure.
-fn end_of(output: &Result<RunOutput>, session: u64) -> StepEnd {
+/// Counts the end of a step of a session in the metrics, and logs a failure. The calls of a partial
+/// run have no number of their own.
+fn end_of(output: &Result<RunOutput>, session: u64, step: Option<i64>) -> StepEnd {
     match output {
         Ok(_) => StepEnd::Ok,
         Err(error) => {
-            tracing::debug!(session, %error, "a step failed");
+            tracing::debug!(session, step, %error, "a step failed");
             StepEnd::Failed
         }
     }

@@ -209,7 +209,7 @@ impl Fuzz {
             options: RunOptions::default(),
         };
         let Ok(handle) = session.make_callable(&spec) else { return };
-        self.step(outcome, |cancel, done| session.run_callable(handle, values, cancel, done));
+        self.step(outcome, |cancel, done| session.run_callable(handle, None, values, cancel, done));
         let _ = session.release_callable(handle);
     }
 

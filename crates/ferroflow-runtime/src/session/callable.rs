@@ -79,16 +79,19 @@ impl TaskSession {
         Ok(handle)
     }
 
-    /// Runs a callable with feeds in the order it was made with.
+    /// Runs a callable with feeds in the order it was made with. Without a `step_id` the step gets
+    /// one of its own.
     pub fn run_callable(
         &self,
         handle: i64,
+        step_id: Option<i64>,
         feeds: Vec<Tensor>,
         cancel: CancelToken,
         done: SessionDone,
     ) {
         match self.callable(handle) {
             Ok((compiled, options)) => {
+                let options = RunOptions { step_id, ..options };
                 InlineScope::network(|scope| {
                     self.run_compiled(scope, &compiled, feeds, &options, cancel, done);
                 });
