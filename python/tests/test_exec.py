@@ -283,7 +283,7 @@ class StepTest(unittest.TestCase):
     def test_functions_return_as_many_values_as_they_have_types(self):
         one = np.float32(1)
         # The function's result, its types, and whether TensorFlow 2.15.1 refuses it in a py_func
-        # and a py_function.
+        # and in a py_function.
         cases = [
             ((one, one), [tf.float32], True, False),
             ((one, one), tf.float32, True, False),

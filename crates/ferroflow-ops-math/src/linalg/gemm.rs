@@ -389,7 +389,14 @@ mod tests {
     #[test]
     fn large_products_agree_with_the_definition() {
         let number = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
-        let skinny = [(1, 600, 75, false), (8, 1001, 530, true), (13, 67, 129, false)];
+        let skinny = [
+            (1, 600, 75, false),
+            (2, 2048, 70, true),
+            (6, 131, 97, false),
+            (8, 1001, 530, true),
+            (9, 64, 65, false),
+            (13, 67, 129, false),
+        ];
         let large = [(200, 150, 90, true), (47, 65, 1037, false), (230, 33, 700, false)];
         for (m, n, k, add) in skinny.into_iter().chain(large) {
             let a: Vec<f32> = (0..m * k).map(number).collect();
