@@ -217,7 +217,7 @@ impl Queue {
             let row = t.row(i)?;
             if shares { Ok(row) } else { row.deep_copy() }
         };
-        let tuple = size_of::<Tuple>() + batch.len() * size_of::<Tensor>();
+        let tuple = size_of::<Tuple>() + size_of_val(batch);
         let _counted = Reservation::new(n.saturating_mul(tuple))?;
         (0..n).map(|i| batch.iter().map(|t| row(t, i)).collect()).collect()
     }
