@@ -79,7 +79,7 @@ struct Shared {
     work: *const (dyn Fn(Range<usize>) + Sync),
     len: usize,
     parts: usize,
-    /// The first part that nobody has claimed.
+    /// The first part that no thread has claimed.
     next: AtomicUsize,
     unfinished: AtomicUsize,
     /// The first panic of a part.

@@ -17,7 +17,8 @@ struct Served {
 
 fn serve(more: &[&str]) -> Served {
     let mut command = ferroflow(&["server", "--cluster", "worker=127.0.0.1:0", "--job", "worker"]);
-    command.args(["--task", "0", "--http", "0"]).args(more).env_remove("FERROFLOW_LOG");
+    command.args(["--task", "0", "--http", "0"]).args(more);
+    command.env("FERROFLOW_LOG", "info,ferroflow_cluster::master=debug");
     let mut process =
         Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let out = Lines::of(process.0.stdout.take().unwrap());
@@ -81,6 +82,8 @@ fn steps_sessions_and_refusals_are_counted_and_logged() {
     assert_eq!((&accepted["target"], &accepted["kind"]), (&"audit".into(), &"grpc".into()));
     assert_eq!((&accepted["job"], &accepted["task"]), (&"worker".into(), &0.into()));
     assert_eq!(line("session opened")["session"], 1);
+    let failed = line("a step failed");
+    assert!(failed["step"].is_i64() && failed["session"] == 1, "{failed}");
     let accepted = line("connection accepted");
     assert_eq!((&accepted["target"], &accepted["kind"]), (&"audit".into(), &"http".into()));
     session.close().unwrap();

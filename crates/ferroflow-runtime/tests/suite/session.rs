@@ -135,7 +135,13 @@ fn closing_ends_loops_without_an_end() {
 fn call(s: &TaskSession, handle: i64, feeds: &[i32]) -> ferroflow_core::Result<Vec<i32>> {
     let (tell, result) = channel();
     let feeds = feeds.iter().map(|x| Tensor::scalar(*x)).collect();
-    s.run_callable(handle, None, feeds, CancelToken::new(), Box::new(move |r| tell.send(r).unwrap()));
+    s.run_callable(
+        handle,
+        None,
+        feeds,
+        CancelToken::new(),
+        Box::new(move |r| tell.send(r).unwrap()),
+    );
     soon(&result)?.tensors.iter().map(|t| t.scalar_value()).collect()
 }
 
