@@ -10,6 +10,7 @@ mod leader;
 mod ring;
 
 use crate::channels::Channels;
+use crate::dedup::RecentIds;
 use crate::error::said_by;
 use crate::messages::{
     CompleteGroupRequest, CompleteInstanceRequest, GetStepSequenceRequest, GetStepSequenceResponse,
@@ -50,12 +51,13 @@ pub(crate) struct TaskCollectives {
 }
 
 impl TaskCollectives {
-    /// Must be called inside a tokio runtime.
-    pub fn new(channels: Arc<Channels>) -> Arc<TaskCollectives> {
+    /// `over` are the last steps of the task that have ended. Must be called inside a tokio
+    /// runtime.
+    pub fn new(channels: Arc<Channels>, over: Arc<RecentIds>) -> Arc<TaskCollectives> {
         Arc::new(TaskCollectives {
             channels,
             leader: Leader::default(),
-            buffers: Buffers::default(),
+            buffers: Buffers::new(over),
             io: Handle::current(),
         })
     }

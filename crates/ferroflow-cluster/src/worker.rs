@@ -77,13 +77,14 @@ impl Worker {
         trust: &Trust,
         metrics: Arc<TaskMetrics>,
     ) -> Arc<Worker> {
-        let collectives = TaskCollectives::new(channels.clone());
+        let steps = WorkerSteps::new(Handle::current(), metrics);
+        let collectives = TaskCollectives::new(channels.clone(), steps.cleaned());
         let transport = Arc::new(Native::new(channels, links.clone()));
         let view = View::new(cluster, job, index, &task.devices, transport.clone());
         let worker = Arc::new(Worker {
             sessions: Sessions::new(task.clone(), view, limits, trust.clone()),
             task,
-            steps: WorkerSteps::new(Handle::current(), metrics),
+            steps,
             transport,
             recent_runs: RecentIds::new(RECENT),
             recent_recvs: RecentIds::new(RECENT),

@@ -4,13 +4,11 @@ use crate::dedup::RecentIds;
 use bytes::Bytes;
 use ferroflow_core::{Error, HashMap, Result, ensure, err};
 use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// The limit for provided values and for waiting receivers.
 const MOST: usize = 1 << 16;
-
-/// How many ended steps are remembered, so that receivers of their values fail at once.
-const REMEMBERED: usize = 10_000;
 
 enum Slot {
     /// A value, and the sender of the notice that it was taken.
@@ -20,16 +18,17 @@ enum Slot {
 
 pub(super) struct Buffers {
     slots: Mutex<HashMap<(i64, String), Slot>>,
-    over: RecentIds,
-}
-
-impl Default for Buffers {
-    fn default() -> Buffers {
-        Buffers { slots: Mutex::default(), over: RecentIds::new(REMEMBERED) }
-    }
+    /// The last steps that have ended: receivers of their values fail at once.
+    over: Arc<RecentIds>,
 }
 
 impl Buffers {
+    /// `over` are the last steps of the task that have ended. Each step uses this table for other
+    /// ends too, so that it fetches one line of memory.
+    pub fn new(over: Arc<RecentIds>) -> Buffers {
+        Buffers { slots: Mutex::default(), over }
+    }
+
     /// Notes that a step starts. Its number may have been used before, if an attempt failed on this
     /// task and not at the leader, which assigns the numbers.
     pub fn begin(&self, step_id: i64) {
@@ -141,9 +140,13 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
+    fn buffers() -> Buffers {
+        Buffers::new(Arc::new(RecentIds::new(100)))
+    }
+
     #[tokio::test]
     async fn values_are_taken_once_in_any_order() {
-        let buffers = Buffers::default();
+        let buffers = buffers();
         let taken = buffers.provide(1, "a".into(), Bytes::from_static(b"x")).unwrap();
         assert!(buffers.provide(1, "a".into(), Bytes::new()).is_err());
         assert_eq!(buffers.take(1, "a").await.unwrap(), "x");
@@ -166,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn receivers_of_an_ended_step_fail() {
-        let buffers = Buffers::default();
+        let buffers = buffers();
         buffers.forget(1);
         assert!(buffers.take(1, "a").await.unwrap_err().is_derived());
         assert!(buffers.provide(1, "a".into(), Bytes::new()).unwrap_err().is_derived());
@@ -178,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_receiver_removes_its_entry() {
-        let buffers = Buffers::default();
+        let buffers = buffers();
         assert!(buffers.take(1, "a").now_or_never().is_none());
         assert!(buffers.slots.lock().is_empty());
     }

@@ -12,7 +12,7 @@ async fn beside_a_silent_task() -> (TcpListener, Arc<TaskCollectives>, Arc<View>
     let address = silent.local_addr().unwrap();
     let cluster = ClusterSpec::parse(&format!("worker=127.0.0.1:1,{address}")).unwrap();
     let view = View::new(&cluster, "worker", 0, &[], unlinked());
-    (silent, TaskCollectives::new(Arc::default()), Arc::new(view))
+    (silent, TaskCollectives::new(Arc::default(), Arc::new(RecentIds::new(100))), Arc::new(view))
 }
 
 const SILENT: &str = "/job:worker/replica:0/task:1";

@@ -4,7 +4,7 @@
 
 use super::frame::LinkFrame;
 use crate::net::BoxWrite;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use ferroflow_core::{Flush, InlineScope};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ struct State {
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
     /// Frames that can wait: they are sent with the next urgent frame.
-    later: BytesMut,
+    later: Vec<u8>,
     writer: Option<Waker>,
     is_closed: bool,
 }
@@ -49,7 +49,7 @@ impl Outbox {
             is_direct,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            later: BytesMut::new(),
+            later: Vec::new(),
             writer: None,
             is_closed: false,
         }))))
@@ -64,8 +64,8 @@ impl Outbox {
         }
         // The writer, or a thread at the end of its scope, writes bytes that wait already.
         let was_idle = state.waiting.is_empty();
-        state.push_later();
-        state.push(frame.head);
+        let head = state.with_later(frame.head);
+        state.push(head);
         state.push(frame.payload);
         let is_much = state.waiting_bytes >= MOST_GATHERED;
         if was_idle && (is_much || !scope.flush_later(|| self.0.clone())) {
@@ -90,7 +90,8 @@ impl Outbox {
             return false;
         }
         let was_idle = state.waiting.is_empty();
-        state.push_later();
+        let later = state.with_later(Bytes::new());
+        state.push(later);
         if was_idle {
             state.go();
         }
@@ -150,11 +151,14 @@ impl State {
         }
     }
 
-    fn push_later(&mut self) {
-        if !self.later.is_empty() {
-            let later = self.later.split().freeze();
-            self.push(later);
+    /// The frames that can wait and `head` in one piece, which is sent with one system call.
+    fn with_later(&mut self, head: Bytes) -> Bytes {
+        if self.later.is_empty() {
+            return head;
         }
+        let together = [&self.later[..], &head].concat().into();
+        self.later.clear();
+        together
     }
 
     /// Writes on this thread, or wakes the writer.

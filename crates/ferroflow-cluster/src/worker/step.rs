@@ -148,7 +148,8 @@ impl Drop for RunGuard {
 /// The steps of a worker, by id.
 pub(super) struct WorkerSteps {
     table: Mutex<Table>,
-    cleaned: RecentIds,
+    /// The last steps that were cleaned up and not started again.
+    cleaned: Arc<RecentIds>,
     /// Steps whose early values were dropped: they cannot run.
     overrun: RecentIds,
     /// Wakes readers that wait for room.
@@ -185,7 +186,7 @@ impl WorkerSteps {
     pub fn new(io: Handle, metrics: Arc<TaskMetrics>) -> Arc<WorkerSteps> {
         Arc::new_cyclic(|me| WorkerSteps {
             table: Mutex::default(),
-            cleaned: RecentIds::new(REMEMBERED),
+            cleaned: Arc::new(RecentIds::new(REMEMBERED)),
             overrun: RecentIds::new(REMEMBERED),
             changed: Notify::new(),
             is_watched: AtomicBool::new(false),
@@ -195,6 +196,11 @@ impl WorkerSteps {
             me: me.clone(),
             metrics,
         })
+    }
+
+    /// The last steps that were cleaned up and not started again.
+    pub fn cleaned(&self) -> Arc<RecentIds> {
+        self.cleaned.clone()
     }
 
     /// The metrics of the task.
