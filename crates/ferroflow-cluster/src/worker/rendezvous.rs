@@ -14,6 +14,7 @@ use ferroflow_core::{
 use ferroflow_metrics::{PeerCounters, TaskMetrics};
 use ferroflow_runtime::LocalRendezvous;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -24,6 +25,9 @@ use tokio::sync::oneshot;
 /// this consequence of it.
 const ABORT_DELAY: Duration = Duration::from_secs(1);
 
+/// Pushing fewer bytes takes hardly longer than reading the clock, and is not timed.
+const TIMED_FROM: usize = 4 << 10;
+
 pub(super) struct StepRendezvous {
     step_id: i64,
     /// Values of this task.
@@ -31,7 +35,7 @@ pub(super) struct StepRendezvous {
     /// Values of others.
     arrivals: Arrivals,
     /// The links over which values were sent. Losing one of them fails the step.
-    links: Mutex<Vec<u64>>,
+    links: Mutex<SmallVec<[u64; 4]>>,
     /// Known once the step has started on this task.
     view: OnceLock<Arc<View>>,
     /// Ends the calls to other tasks.
@@ -276,15 +280,17 @@ impl Rendezvous for StepRendezvous {
             value => value,
         };
         let over = |link| self.note_link(link);
+        let bytes = match &value {
+            Received::Live(tensor) => tensor.byte_len(),
+            Received::Dead => 0,
+        };
         let push = |to: Remote<'_>| {
-            let started = Instant::now();
+            let started = (bytes >= TIMED_FROM).then(Instant::now);
             let is_sent = view.transport.send(to, self.step_id, &key.0, &value, scope, &over);
             if is_sent {
-                let bytes = match &value {
-                    Received::Live(tensor) => tensor.byte_len(),
-                    Received::Dead => 0,
-                };
                 self.metrics.sent_value(to.task, bytes);
+            }
+            if let Some(started) = started.filter(|_| is_sent) {
                 let time = started.elapsed().as_nanos() as u64;
                 self.pushing.fetch_add(time, Ordering::Relaxed);
             }
