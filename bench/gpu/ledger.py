@@ -28,6 +28,13 @@ def lines(path):
                 yield json.loads(line)
 
 
+def rounded(value):
+    """A number, or each of a list, with four decimals."""
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results")
@@ -41,12 +48,14 @@ def main():
     for log in sorted(os.listdir(options.results)):
         name = log.removesuffix(".log")
         path = os.path.join(options.results, log)
-        if name.startswith(("first-", "train-", "ranks-", "tasks", *PEERS)):
+        if name.startswith(("first-", "train-", "ranks-", "tasks", "losses", *PEERS)):
             how = PEERS.get(name)
             by = dict(head, command="python3 bench/gpu/" + how) if how else ran
             for found in lines(path):
                 found.pop("device", None)
-                numbers = {k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}
+                if name == "losses" and "jax" not in found:
+                    continue
+                numbers = {k: rounded(v) for k, v in found.items()}
                 kind = numbers.pop("kind", "train")
                 print(json.dumps(dict(by, kind=kind, log=name, **numbers)))
         elif name.startswith(("memcheck", "racecheck")):

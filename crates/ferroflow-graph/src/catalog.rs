@@ -401,6 +401,14 @@ impl OpBuilder<'_> {
         self
     }
 
+    /// Lets nodes that share these inputs run as one, whose inputs are those of each of them. The
+    /// GPU kernel declared before must support that.
+    pub fn gpu_joins(mut self, shared_inputs: &[&'static str]) -> Self {
+        let gpu = self.def.gpu.as_mut().expect("gpu() comes first");
+        gpu.shared_inputs = shared_inputs.to_vec();
+        self
+    }
+
     /// Names inputs that the GPU kernel declared before takes in host memory.
     pub fn host_inputs(mut self, names: &[&'static str]) -> Self {
         let gpu = self.def.gpu.as_mut().expect("gpu() or anywhere() comes first");

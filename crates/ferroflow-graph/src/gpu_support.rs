@@ -30,6 +30,10 @@ pub struct GpuSupport {
     /// Makes the kernel that also adds a bias, the last input, to the last dimension of its result.
     /// Only for floats of at most 32 bits.
     pub with_bias: Option<KernelFn>,
+    /// Names inputs of a kernel that can update several variables at once. Nodes that share these
+    /// inputs are joined: the joined node has the inputs of each, one node after the other. Empty if
+    /// there is no such kernel.
+    pub shared_inputs: Vec<&'static str>,
     /// What its kernel does with whole rows, if that can be fused with formulas.
     pub rows: Option<GpuRows>,
 }
@@ -179,7 +183,7 @@ pub struct GpuMoves {
 }
 
 /// Makes a kernel that copies each input as described.
-pub type GpuMover = fn(&GpuMoves) -> Result<KernelBox>;
+pub type GpuMover = fn(&GpuMoves, &KernelInit<'_>) -> Result<KernelBox>;
 
 impl GpuSupport {
     /// Whether it is for nodes with these attributes.

@@ -36,6 +36,9 @@ pub struct KernelInit<'a> {
     pub outputs: &'a [PortType],
     /// Makes the functions of the graph callable.
     pub functions: &'a Arc<dyn FunctionInstantiator>,
+    /// Another kernel runs in place of this one, but for unusual shapes. Nothing should be prepared
+    /// for it.
+    pub is_fallback: bool,
 }
 
 impl Deref for KernelInit<'_> {

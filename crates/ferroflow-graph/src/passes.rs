@@ -32,6 +32,7 @@ pub use ends::transfer_ends;
 pub use fold::{EvaluateFn, fold, has_nodes_to_fold};
 pub use fuse::{
     fuse_biases_on_gpus, fuse_elementwise, fuse_epilogues, fuse_moves_on_gpus, fuse_on_gpus,
+    join_updates_on_gpus,
 };
 pub use identity::remove_identities;
 pub use infer::infer;
@@ -129,5 +130,6 @@ pub fn optimize(step: &mut Pruned, catalog: &Catalog, wanted: Rewrites, evaluate
         fuse_moves_on_gpus(step, catalog);
         fuse_biases_on_gpus(step);
         fuse_on_gpus(step, catalog);
+        join_updates_on_gpus(step);
     }
 }

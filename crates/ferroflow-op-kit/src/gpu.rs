@@ -167,7 +167,7 @@ impl GpuKernel {
 
     /// Begins to compile it, so that the first step waits less.
     pub fn prepared(self, init: &KernelInit<'_>) -> Result<GpuKernel> {
-        gpu_of(init)?.prepare(&self.text);
+        prepare(init, &self.text)?;
         Ok(self)
     }
 
@@ -212,6 +212,12 @@ impl GpuProgram {
         GpuProgram { text: text.into(), known: RwLock::default() }
     }
 
+    /// Begins to compile them, so that the first step waits less.
+    pub fn prepared(self, init: &KernelInit<'_>) -> Result<GpuProgram> {
+        prepare(init, &self.text)?;
+        Ok(self)
+    }
+
     /// Launches about one thread of kernel `name` for each of `n` elements.
     pub fn over(
         &self,
@@ -252,6 +258,14 @@ impl GpuProgram {
 /// The grid and the block of a launch with about one thread for each of `n` elements.
 pub fn one_dimensional(n: usize) -> ([u32; 3], [u32; 3]) {
     ([n.div_ceil(BLOCK).min(MAX_BLOCKS) as u32, 1, 1], [BLOCK as u32, 1, 1])
+}
+
+/// Begins to compile a text that the node's kernel will use.
+pub fn prepare(init: &KernelInit<'_>, text: &str) -> Result<()> {
+    if !init.is_fallback {
+        gpu_of(init)?.prepare(text);
+    }
+    Ok(())
 }
 
 /// The GPU of a node whose kernel is made.

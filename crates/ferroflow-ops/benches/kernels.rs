@@ -260,6 +260,7 @@ impl Bench {
             inputs: &input_types,
             outputs: &outputs,
             functions: &functions,
+            is_fallback: false,
         };
         let KernelBox::Sync(kernel) = op.kernel(&init).unwrap() else { panic!("waits") };
         let step = standalone_step(Arc::new(Resources::new()));

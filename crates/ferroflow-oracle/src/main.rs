@@ -69,6 +69,17 @@ enum Command {
         #[arg(long, requires = "host_only")]
         texts: Option<PathBuf>,
     },
+    /// Trains a model and writes its first weights, its data and its losses to a folder, for
+    /// bench/gpu/compare_losses.py. Without a GPU it trains on the CPU
+    GpuLosses {
+        model: String,
+        folder: PathBuf,
+        #[arg(long, default_value_t = 6)]
+        steps: usize,
+        /// Images or sequences in a step
+        #[arg(long)]
+        batch: Option<usize>,
+    },
     /// Measures an all-reduce between the GPUs of ranks; run it in each rank of a job
     GpuRanks {
         /// The size of the tensor
@@ -114,6 +125,9 @@ fn main() -> ExitCode {
         }
         Command::GpuTrain { model, seconds, compare, batch, .. } => {
             gpu_train(&model, seconds, compare, batch)
+        }
+        Command::GpuLosses { model, folder, steps, batch } => {
+            gpu_losses(&model, &folder, steps, batch)
         }
         Command::GpuRanks { megabytes, train } => gpu_ranks(megabytes, train),
         Command::GpuTasks { megabytes, serve } => gpu_tasks(megabytes, serve.as_deref()),
@@ -284,6 +298,15 @@ fn gpu_train(name: &str, seconds: f64, compare: bool, batch: Option<usize>) -> R
     let mut line = model.measure(&gpu, Duration::from_secs_f64(seconds))?;
     line["model"] = name.into();
     line["device"] = gpu.description().into();
+    println!("{line}");
+    Ok(true)
+}
+
+fn gpu_losses(name: &str, folder: &Path, steps: usize, batch: Option<usize>) -> Result<bool> {
+    let gpus: Vec<Arc<dyn Gpu>> = first_gpu(true).into_iter().collect();
+    let model = TrainedModel::with_batch(name, "/gpu:0", batch)?;
+    let mut line = model.export(&model.session(&gpus)?, folder, steps)?;
+    line["device"] = gpus.first().map_or("the CPU".into(), |gpu| gpu.description()).into();
     println!("{line}");
     Ok(true)
 }

@@ -3,13 +3,16 @@
 use ferroflow::ops;
 use ferroflow::prelude::*;
 use ferroflow::train::init;
-use ferroflow_core::{Gpu, err};
+use ferroflow_core::{Gpu, bail, err};
 use serde_json::{Value as Json, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A model whose graph is complete.
 pub struct TrainedModel {
+    name: String,
+    batch: usize,
     graph: Graph,
     loss: Output,
     step: Operation,
@@ -26,17 +29,51 @@ impl TrainedModel {
 
     /// The model `name`, on `device`.
     pub fn with_batch(name: &str, device: &str, batch: Option<usize>) -> Result<TrainedModel> {
+        type Make = fn(&Graph, usize) -> (Output, Operation);
+        let (usual, make): (usize, Make) = match name {
+            "mlp" => (128, mlp),
+            "cnn" => (64, cnn),
+            "resnet50" => (256, resnet50),
+            "block" => (32, block),
+            _ => bail!(InvalidArgument, "there is no model '{name}': {}", MODELS.join(", ")),
+        };
+        let batch = batch.unwrap_or(usual);
         let graph = Graph::new();
         graph.set_seed(1);
-        let g = &graph;
-        let (loss, step) = g.device(device, || match name {
-            "mlp" => Ok(mlp(g, batch.unwrap_or(128))),
-            "cnn" => Ok(cnn(g, batch.unwrap_or(64))),
-            "resnet50" => Ok(resnet50(g, batch.unwrap_or(256))),
-            "block" => Ok(block(g, batch.unwrap_or(32))),
-            _ => Err(err!(InvalidArgument, "there is no model '{name}': {}", MODELS.join(", "))),
-        })?;
-        Ok(TrainedModel { graph, loss, step })
+        let (loss, step) = graph.device(device, || make(&graph, batch));
+        Ok(TrainedModel { name: name.into(), batch, graph, loss, step })
+    }
+
+    /// Writes the weights and the data to a folder, then the losses of the first steps, for
+    /// bench/gpu/compare_losses.py.
+    pub fn export(&self, session: &Session, folder: &Path, steps: usize) -> Result<Json> {
+        let failed = |path: &Path, e| err!(Unknown, "{}: {e}", path.display());
+        std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+        let write = |file: String, name: &str, value: &Tensor| -> Result<Json> {
+            let path = folder.join(&file);
+            std::fs::write(&path, value.bytes()?).map_err(|e| failed(&path, e))?;
+            Ok(json!({"name": name, "file": file, "shape": value.shape().dims()}))
+        };
+        let mut variables = Vec::new();
+        for (i, variable) in self.graph.trainable_variables().iter().enumerate() {
+            let value: Tensor = session.run(&**variable)?;
+            variables.push(write(format!("variable{i}.f32"), &variable.name(), &value)?);
+        }
+        let shapes: &[&[usize]] = match self.name.as_str() {
+            "mlp" => &[&[self.batch, 784]],
+            "cnn" => &[&[self.batch, 28, 28, 1]],
+            "resnet50" => &[&[self.batch, 224, 224, 3]],
+            _ => &[&[self.batch * LENGTH, WIDTH], &[WIDTH, self.batch * LENGTH]],
+        };
+        let inputs = shapes.iter().enumerate();
+        let inputs = inputs.map(|(i, shape)| write(format!("input{i}.f32"), "", &noise(shape)));
+        let inputs = inputs.collect::<Result<Vec<Json>>>()?;
+        let losses = self.losses(session, steps)?;
+        let line = json!({"model": self.name, "batch": self.batch, "losses": losses,
+            "variables": variables, "inputs": inputs});
+        let path = folder.join("losses.json");
+        std::fs::write(&path, line.to_string()).map_err(|e| failed(&path, e))?;
+        Ok(json!({"model": self.name, "losses": losses}))
     }
 
     /// A session with initial values.
@@ -191,12 +228,15 @@ fn half_dense(g: &Graph, name: &str, x: &Output, [from, to]: [usize; 2]) -> Outp
     x.matmul(&w).bias_add(&b)
 }
 
+/// The width and the positions of the transformer block.
+const WIDTH: usize = 1024;
+const LENGTH: usize = 512;
+
 /// One pre-norm transformer block: width 1024, 16 heads, 512 positions, mean square loss.
 fn block(g: &Graph, batch: usize) -> (Output, Operation) {
-    const WIDTH: usize = 1024;
     const HEADS: i32 = 16;
-    const LENGTH: i32 = 512;
-    let rows = batch as i32 * LENGTH;
+    let length = LENGTH as i32;
+    let rows = batch as i32 * length;
     let x = g.constant(noise(&[rows as usize, WIDTH]));
     let target = g.constant(noise(&[WIDTH, rows as usize])).reshape([rows, WIDTH as i32]);
     let norm = |name: &str, x: &Output| layers::layer_norm(name, x).cast(DType::BFloat16);
@@ -204,10 +244,10 @@ fn block(g: &Graph, batch: usize) -> (Output, Operation) {
     let heads: Vec<Output> = all
         .split(3, 1)
         .iter()
-        .map(|t| t.reshape([batch as i32, LENGTH, HEADS, 64]).transpose(&[0, 2, 1, 3]))
+        .map(|t| t.reshape([batch as i32, length, HEADS, 64]).transpose(&[0, 2, 1, 3]))
         .collect();
     let scores = heads[0].matmul_with(&heads[1], false, true) * 0.125;
-    let n = LENGTH as usize;
+    let n = LENGTH;
     let mask: Vec<f32> = (0..n * n).map(|i| if i % n > i / n { -1e9 } else { 0.0 }).collect();
     let mask = Tensor::from_slice([n, n], &mask).expect("as many values as the shape has");
     let scores = scores + g.constant(mask).cast(DType::BFloat16);

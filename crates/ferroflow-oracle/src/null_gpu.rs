@@ -1,9 +1,9 @@
 //! A GPU that does nothing, to see what the host enqueues in a step and how long that takes.
 
 use ferroflow_core::{
-    Buffer, DType, DownloadDone, Gemm, GivenBack, Gpu, GpuFunction, GpuMemory, HashMap, Launch,
-    LaunchArg, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder, Recording, Replay,
-    Result, StepDownload,
+    Buffer, DType, DownloadDone, Gemm, GivenBack, Gpu, GpuConvolution, GpuFunction, GpuMemory,
+    HashMap, Launch, LaunchArg, MemoryPlan, RecordableStep, RecordedStep, RecordedWork, Recorder,
+    Recording, Replay, Result, StepDownload,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// A GPU whose memory is made up and whose kernels do not run. It counts them, and lists them on
 /// request.
 pub struct NullGpu {
+    has_convolutions: bool,
     launches: AtomicU64,
     memory: Mutex<NullMemory>,
     recorder: Recorder,
@@ -20,6 +21,10 @@ pub struct NullGpu {
     labels: Mutex<HashMap<u64, String>>,
     /// The texts of all kernels.
     texts: Mutex<BTreeSet<String>>,
+    /// The texts that were prepared.
+    prepared: Mutex<BTreeSet<String>>,
+    /// Kernels whose texts were not prepared when they were loaded, with their formulas.
+    unprepared: Mutex<BTreeSet<String>>,
     list: Mutex<Option<Vec<ListedWork>>>,
     /// For recorded steps, which replay on it.
     own: Weak<NullGpu>,
@@ -60,12 +65,20 @@ struct NullMemory {
 impl NullGpu {
     /// A GPU without a driver.
     pub fn new() -> Arc<NullGpu> {
+        NullGpu::with_convolutions(false)
+    }
+
+    /// The same, with a library for convolutions or without.
+    pub fn with_convolutions(has_convolutions: bool) -> Arc<NullGpu> {
         Arc::new_cyclic(|own| NullGpu {
+            has_convolutions,
             launches: AtomicU64::new(0),
             memory: Mutex::default(),
             recorder: Recorder::default(),
             labels: Mutex::default(),
             texts: Mutex::default(),
+            prepared: Mutex::default(),
+            unprepared: Mutex::default(),
             list: Mutex::default(),
             own: own.clone(),
         })
@@ -87,6 +100,16 @@ impl NullGpu {
     /// The texts of all kernels that were loaded.
     pub fn texts(&self) -> Vec<String> {
         lock(&self.texts).iter().cloned().collect()
+    }
+
+    /// Kernels whose compilation began only when a step needed them.
+    pub fn unprepared(&self) -> Vec<String> {
+        lock(&self.unprepared).iter().cloned().collect()
+    }
+
+    /// How many texts were prepared.
+    pub fn prepared(&self) -> usize {
+        lock(&self.prepared).len()
     }
 
     /// Begins a list of all work.
@@ -194,6 +217,18 @@ fn listed_product(gemm: &Gemm) -> ListedWork {
     ListedWork { label, bytes: (elements * size) as u64, flops }
 }
 
+fn listed_convolution(of: &GpuConvolution) -> ListedWork {
+    let &GpuConvolution { result, dtype, batch, channels, input, filter, output, .. } = of;
+    let label =
+        format!("convolution {dtype} {result:?} {batch} x {input:?} {filter:?} {channels:?}");
+    let [from, to] = channels;
+    let area = |[rows, cols]: [usize; 2]| rows * cols;
+    let weights = area(filter) * from / of.groups.max(1) * to;
+    let elements = batch * (area(input) * from + area(output) * to) + weights;
+    let flops = 2.0 * (batch * area(output)) as f64 * weights as f64;
+    ListedWork { label, bytes: (elements * dtype.size().unwrap_or(1)) as u64, flops }
+}
+
 impl Gpu for NullGpu {
     fn name(&self) -> &str {
         "GPU:0 (nothing)"
@@ -273,7 +308,14 @@ impl Gpu for NullGpu {
         let function = hasher.finish();
         lock(&self.labels).entry(function).or_insert_with(|| label_of(text, name));
         lock(&self.texts).insert(text.to_string());
+        if !lock(&self.prepared).contains(text) {
+            lock(&self.unprepared).insert(label_of(text, name));
+        }
         Ok(GpuFunction(function))
+    }
+
+    fn prepare(&self, text: &str) {
+        lock(&self.prepared).insert(text.to_string());
     }
 
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
@@ -285,6 +327,18 @@ impl Gpu for NullGpu {
     fn gemm(&self, gemm: &Gemm) -> Result<()> {
         self.recorder.note(|| RecordedWork::Gemm(gemm.clone()));
         self.count(|| listed_product(gemm))
+    }
+
+    fn has_convolutions(&self) -> bool {
+        self.has_convolutions
+    }
+
+    fn convolve(&self, convolution: &GpuConvolution) -> Result<bool> {
+        if self.has_convolutions {
+            self.recorder.note(|| RecordedWork::Convolution(convolution.clone(), 0));
+            self.count(|| listed_convolution(convolution))?;
+        }
+        Ok(self.has_convolutions)
     }
 
     fn records_steps(&self) -> bool {

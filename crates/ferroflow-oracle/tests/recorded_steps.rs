@@ -3,7 +3,7 @@
 
 use ferroflow::prelude::*;
 use ferroflow_core::Gpu;
-use ferroflow_oracle::models::TrainedModel;
+use ferroflow_oracle::models::{MODELS, TrainedModel};
 use ferroflow_oracle::null_gpu::NullGpu;
 use ferroflow_simulated_gpu::{SimulatedGpu, SimulatedGpuOptions};
 use std::sync::Arc;
@@ -215,4 +215,84 @@ fn a_variable_that_is_assigned_in_every_step_stays_where_it_is() {
     let ((got, replayed), (want, plain)) = (losses(true), losses(false));
     assert_eq!(got, want);
     assert!(replayed >= 5 && plain == 0, "{replayed} and {plain} steps were replayed");
+}
+
+#[test]
+fn kernels_are_compiled_ahead_of_the_first_step() {
+    for (name, has_library) in MODELS.iter().flat_map(|name| [(name, false), (name, true)]) {
+        let model = TrainedModel::with_batch(name, "/gpu:0", Some(2)).expect("a model");
+        let gpu = NullGpu::with_convolutions(has_library);
+        let gpus: [Arc<dyn Gpu>; 1] = [gpu.clone()];
+        let session = model.session(&gpus).expect("a session");
+        model.losses(&session, 1).expect("a step");
+        let (late, used) = (gpu.unprepared(), gpu.texts().len());
+        assert!(late.is_empty(), "{name}: {} kernels are late: {late:#?}", late.len());
+        let prepared = gpu.prepared();
+        assert!(prepared <= 2 * used, "{name}: {prepared} texts are compiled, {used} are used");
+    }
+}
+
+/// The bits of variables of these lengths after a few steps towards different values.
+fn trained(lengths: &[usize], minimize: fn(&Output) -> Operation) -> Vec<Vec<u32>> {
+    let (_, options) = simulated(SimulatedGpuOptions::default());
+    let graph = Graph::new();
+    let g = &graph;
+    let (variables, train) = g.device("/gpu:0", || {
+        let variables: Vec<_> = lengths
+            .iter()
+            .map(|n| g.variable(&format!("w{n}"), ferroflow::train::init::ones([*n])))
+            .collect();
+        let distance = |(w, n): (&Variable, &usize)| {
+            let to: Vec<f32> = (0..*n).map(|i| 0.1 + i as f32 / 7.0).collect();
+            (&**w - g.constant(Tensor::vector(&to))).square().sum(&[0])
+        };
+        let loss = variables.iter().zip(lengths).map(distance).reduce(|a, b| a + b);
+        let train = minimize(&loss.expect("a variable"));
+        (variables, train)
+    });
+    let session = Session::local_with(&graph, &options).expect("a session");
+    session.run(&graph.global_initializer()).expect("initial values");
+    (0..3).for_each(|_| session.run(&train).expect("a step"));
+    let bits = |w: &Variable| {
+        let value: Tensor = session.run(&**w).expect("a variable");
+        value.as_slice::<f32>().expect("floats").iter().map(|x| x.to_bits()).collect()
+    };
+    variables.iter().map(bits).collect()
+}
+
+#[test]
+fn variables_that_are_updated_together_have_the_bits_of_each_alone() {
+    let optimizers: [fn(&Output) -> Operation; 5] = [
+        |loss| Sgd::new(0.1).minimize(loss),
+        |loss| Momentum::new(0.1, 0.9).minimize(loss),
+        |loss| Momentum::new(0.1, 0.9).nesterov().minimize(loss),
+        |loss| Adam::new(0.1).minimize(loss),
+        |loss| RmsProp::new(0.1).minimize(loss),
+    ];
+    for (i, minimize) in optimizers.into_iter().enumerate() {
+        // Enough for a small launch, and for several groups.
+        let lengths: Vec<usize> = match i {
+            1 => (1..70).chain([1023, 1024, 4099]).collect(),
+            _ => vec![1, 3, 4, 1023, 1024, 1025, 4099],
+        };
+        let together = trained(&lengths, minimize);
+        for (got, n) in together.iter().zip(&lengths).rev().take(9) {
+            assert_eq!(*got, trained(&[*n], minimize)[0], "{n} elements, optimizer {i}");
+        }
+    }
+}
+
+#[test]
+fn an_optimizer_updates_all_variables_in_few_launches() {
+    for (name, most) in [("mlp", 1), ("cnn", 1), ("resnet50", 3), ("block", 1)] {
+        let model = TrainedModel::with_batch(name, "/gpu:0", Some(2)).expect("a model");
+        let gpu = NullGpu::new();
+        let gpus: [Arc<dyn Gpu>; 1] = [gpu.clone()];
+        let session = model.session(&gpus).expect("a session");
+        gpu.begin_list();
+        model.losses(&session, 1).expect("a step");
+        let list = gpu.end_list();
+        let updates = list.iter().filter(|work| work.label.starts_with("apply")).count();
+        assert!((1..=most).contains(&updates), "{name} has {updates} launches for its updates");
+    }
 }

@@ -50,6 +50,7 @@ impl<'a> GraphOptimizer<'a> {
             inputs: &node.input_types,
             outputs: &node.output_types,
             functions: &self.functions,
+            is_fallback: false,
         })?;
         let KernelBox::Sync(kernel) = kernel else {
             bail!(Unimplemented, "{} waits, and cannot be folded", node.op.name);

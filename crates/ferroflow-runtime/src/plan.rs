@@ -335,6 +335,7 @@ fn make_kernel(node: &Node, info: &Arc<NodeInfo>, context: &PlanContext<'_>) -> 
                 inputs: &node.input_types,
                 outputs: &node.output_types,
                 functions: context.functions,
+                is_fallback: false,
             })
         })
         .map_err(|e| e.at_node(&node.name))

@@ -104,6 +104,7 @@ impl<'c> Check<'c> {
             inputs: &inputs,
             outputs: &outputs,
             functions: &functions,
+            is_fallback: false,
         };
         let kernel = op.kernel(&init)?;
         let promised = self.promised_shapes(&attrs, outputs.len());

@@ -41,6 +41,7 @@ pub fn evaluate(
             inputs: &node.input_types,
             outputs: &node.output_types,
             functions: &functions,
+            is_fallback: false,
         };
         let inputs = node.inputs.iter().map(|e| {
             let value = values.get(e).cloned();

@@ -80,6 +80,7 @@ impl DeviceRun {
             inputs: &node.input_types,
             outputs: &node.output_types,
             functions: &functions,
+            is_fallback: false,
         });
         let run = |kernel| {
             let step = standalone_step(Arc::new(Resources::new()));

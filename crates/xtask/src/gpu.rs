@@ -22,7 +22,7 @@ pub struct Args {
 /// TensorFlow's recorded answers.
 const RECORDED: &str = "crates/ferroflow-oracle/tests/data/recorded.bin.gz";
 /// The script, and the same models in PyTorch and JAX.
-const SCRIPTS: [&str; 3] = ["run.sh", "torch_models.py", "jax_models.py"];
+const SCRIPTS: [&str; 4] = ["run.sh", "torch_models.py", "jax_models.py", "compare_losses.py"];
 
 pub fn run(args: &Args) -> Result {
     steps::run(&mut steps::cargo(&["build", "--release", "-p", "ferroflow-oracle"]))?;

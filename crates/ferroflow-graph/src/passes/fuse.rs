@@ -18,12 +18,14 @@ mod program;
 mod repeat;
 mod rows_on_gpu;
 mod timely;
+mod updates;
 
 pub use bias_on_gpu::fuse_biases_on_gpus;
 pub use elementwise::fuse_elementwise;
 pub use epilogue::fuse_epilogues;
 pub use moves::fuse_moves_on_gpus;
 pub use on_gpu::fuse_on_gpus;
+pub use updates::join_updates_on_gpus;
 
 use crate::attr::{AttrList, AttrValue, Attrs};
 use crate::block_kernel::AnyBlockKernel;

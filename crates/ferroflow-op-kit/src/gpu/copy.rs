@@ -111,6 +111,14 @@ pub fn text(dtype: DType) -> Result<String> {
     Ok(format!("{}{}", walk::TEXT, BODY.replace("Word", c_width(dtype)?)))
 }
 
+/// Begins to compile the kernels that move elements of `dtype`, if the node is on a GPU.
+pub fn prepare(init: &KernelInit<'_>, dtype: DType) -> Result<()> {
+    match init.node.device.gpu {
+        Some(_) if dtype.is_plain() => super::prepare(init, &text(dtype)?),
+        _ => Ok(()),
+    }
+}
+
 /// A loop of a copy: how often, and how far the source and the destination step.
 pub type CopyLoop = (usize, isize, isize);
 
@@ -139,8 +147,16 @@ pub fn copy(src: &Tensor, from: isize, dst: &Tensor, to: isize, loops: &[CopyLoo
 }
 
 /// The kernel of fused moves, for [`Catalog::move_on_gpus_with`].
-pub fn moved(moves: &GpuMoves) -> Result<KernelBox> {
+pub fn moved(moves: &GpuMoves, init: &KernelInit<'_>) -> Result<KernelBox> {
     let moves = moves.clone();
+    let dtype = init.output_dtype(0)?;
+    let size = dtype.size().unwrap_or(1);
+    for &(_, from, to) in &moves.parts {
+        // Tensors begin at multiples of 256.
+        let bits = (from * size as isize) | (to * size as isize);
+        let wide = wider(&moves.loops, size, bits as u64).map_or(dtype, |(dtype, _)| dtype);
+        prepare(init, wide)?;
+    }
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let out = ctx.alloc_on_device(ctx.input(0)?.dtype(), moves.shape.as_slice())?;
         for (i, &(elements, from, to)) in moves.parts.iter().enumerate() {

@@ -58,7 +58,8 @@ pub fn elementwise(
 /// A formula of two inputs of one shape.
 fn pair(formula: &'static str) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> + Send + Sync {
     move |init| {
-        let kernel = Elementwise::new(init, formula.to_string())?;
+        let inputs = [init.input_dtype(0)?, init.input_dtype(1)?];
+        let kernel = Elementwise::of(init, &inputs, init.output_dtype(0)?, formula)?;
         Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
             let (a, b) = (ctx.input(0)?.shape(), ctx.input(1)?.shape());
             ensure!(
@@ -85,6 +86,10 @@ pub fn fused(formulas: &FusedFormulas, init: &KernelInit<'_>) -> Result<FusedOnG
     if formulas.inputs.len() > 1 {
         kernel.by_rows = kernel.by_rows.prepared(init)?;
     }
+    if kernel.shape.is_some() {
+        // A value is repeated, perhaps over dimensions in the middle.
+        kernel.spread = kernel.spread.prepared(init)?;
+    }
     Ok(Box::new(move |gpu, inputs| kernel.run_if_simple(gpu, inputs)))
 }
 
@@ -105,20 +110,39 @@ pub struct Elementwise {
 }
 
 impl Elementwise {
-    /// The kernel of `formula` for a node.
+    /// The kernel of `formula` for a node whose inputs broadcast.
     pub fn new(init: &KernelInit<'_>, formula: String) -> Result<Elementwise> {
         let inputs: Vec<DType> = init.inputs.iter().map(|p| p.dtype).collect();
-        Elementwise::of(init, &inputs, init.output_dtype(0)?, &formula)
+        let mut kernel = Elementwise::of(init, &inputs, init.output_dtype(0)?, &formula)?;
+        if inputs.len() > 1 {
+            kernel.by_rows = kernel.by_rows.prepared(init)?;
+            kernel.spread = kernel.spread.prepared(init)?;
+        }
+        Ok(kernel)
     }
 
-    /// The kernel of `formula` for operands of these dtypes.
+    /// The kernel of `formula` for operands of these dtypes, which have one shape or are scalars.
     pub fn of(
-        _: &KernelInit<'_>,
+        init: &KernelInit<'_>,
         inputs: &[DType],
         output: DType,
         formula: &str,
     ) -> Result<Elementwise> {
-        Elementwise::of_formulas(&single(inputs, output, formula))
+        let mut kernel = Elementwise::of_formulas(&single(inputs, output, formula))?;
+        kernel.direct = kernel.direct.prepared(init)?;
+        Ok(kernel)
+    }
+
+    /// The same where some operands are rows or columns of the result.
+    pub fn of_rows(
+        init: &KernelInit<'_>,
+        inputs: &[DType],
+        output: DType,
+        formula: &str,
+    ) -> Result<Elementwise> {
+        let mut kernel = Elementwise::of_formulas(&single(inputs, output, formula))?;
+        kernel.by_rows = kernel.by_rows.prepared(init)?;
+        Ok(kernel)
     }
 
     fn of_formulas(formulas: &FusedFormulas) -> Result<Elementwise> {

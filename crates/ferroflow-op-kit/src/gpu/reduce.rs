@@ -2,7 +2,7 @@
 //! gives the same bits.
 
 use super::walk::{self, Walk, row_major};
-use super::{GpuKernel, address, c_type, length};
+use super::{GpuKernel, address, c_type, length, prepare};
 use crate::prelude::*;
 use ferroflow_core::LaunchArg;
 
@@ -45,8 +45,13 @@ pub struct FoldKernels {
 }
 
 impl FoldKernels {
-    /// The kernels of `fold` from `dtype` to `output`.
-    pub fn new(dtype: DType, output: DType, fold: GpuFold) -> Result<FoldKernels> {
+    /// The kernels of `fold` from `dtype` to `output`. Begins to compile them.
+    pub fn new(
+        init: &KernelInit<'_>,
+        dtype: DType,
+        output: DType,
+        fold: GpuFold,
+    ) -> Result<FoldKernels> {
         let (t, out) = (c_type(dtype)?, c_type(output)?);
         let GpuFold { acc, start, lift, join, finish } = fold;
         let head = format!(
@@ -59,6 +64,7 @@ impl FoldKernels {
         let pack = PACK_BYTES / dtype.size().unwrap_or(PACK_BYTES).clamp(2, PACK_BYTES);
         let head = format!("{head}const int PACK = {pack};\n");
         let text: Arc<str> = format!("{}{head}{BODY}", walk::TEXT).into();
+        prepare(init, &text)?;
         // Accumulators have at most 8 bytes.
         Ok(FoldKernels {
             pack,

@@ -4,6 +4,7 @@ use super::args::{require_rank, to_shape};
 use super::walk;
 use crate::prelude::*;
 use ferroflow_core::Variant;
+use ferroflow_op_kit::gpu;
 
 fn fill(ctx: &mut Ctx<'_>) -> Result<()> {
     let (dims, value) = (ctx.input(0)?, ctx.input(1)?);
@@ -81,6 +82,7 @@ fn one(dtype: DType) -> Option<Tensor> {
 fn ones_like(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
     let one = one(dtype).ok_or_else(|| unsupported(init, "T", dtype))?;
+    gpu::copy::prepare(init, dtype)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let mut y = ctx.take(0)?;
         if !y.is_unique() {
@@ -123,7 +125,10 @@ pub(crate) fn register(c: &mut Catalog) {
         })
         .anywhere()
         .host_inputs(&["dims"])
-        .cpu_fn(fill);
+        .cpu(|init| {
+            gpu::copy::prepare(init, init.dtype("T")?)?;
+            Ok(KernelBox::new(fill))
+        });
     c.op("ZerosLike")
         .doc("Zeros in the shape of its input.")
         .input("x: T")

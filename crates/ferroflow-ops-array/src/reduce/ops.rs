@@ -227,7 +227,7 @@ const ANY: DeviceFold =
 
 fn on_device(init: &KernelInit<'_>, fold: DeviceFold) -> Result<KernelBox> {
     let (dtype, keep_dims) = (init.output_dtype(0)?, init.bool("keep_dims")?);
-    let kernels = FoldKernels::new(dtype, dtype, fold.fold)?;
+    let kernels = FoldKernels::new(init, dtype, dtype, fold.fold)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let axes = ctx.input(1)?.to_indices()?;
         let x = ctx.input(0)?;

@@ -8,6 +8,8 @@ use ferroflow_op_kit::gpu::{self, GpuTypes};
 use ferroflow_op_kit::philox::{Philox, Singles, unit_f32, unit_f64};
 use parking_lot::Mutex;
 
+pub(super) use device::prepare;
+
 /// Distributions without parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shaped {

@@ -1,7 +1,7 @@
 //! RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: streams from the `seed`
 //! attributes that continue from step to step.
 
-use super::distribution::{FLOATS_ON_GPU, Shaped, alloc, can_fill, fill, fill_range};
+use super::distribution::{FLOATS_ON_GPU, Shaped, alloc, can_fill, fill, fill_range, prepare};
 use super::{bounds, wanted_shape};
 use crate::prelude::*;
 use ferroflow_op_kit::philox::SharedPhilox;
@@ -26,6 +26,7 @@ fn make(which: Shaped) -> impl Fn(&KernelInit<'_>) -> Result<KernelBox> {
         if !can_fill(which, dtype) {
             return Err(unsupported(init, "dtype", dtype));
         }
+        prepare(init, which, dtype)?;
         Ok(KernelBox::new(Seeded { which, dtype, stream: SharedPhilox::from_attrs(init)? }))
     }
 }

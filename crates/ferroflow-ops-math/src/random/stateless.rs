@@ -1,7 +1,7 @@
 //! The Stateless* ops without parameters: the same seed always gives the same values.
 
 use super::distribution::{
-    FLOATS_ON_GPU, INTEGERS_ON_GPU, Shaped, alloc, can_fill, fill, fill_range,
+    FLOATS_ON_GPU, INTEGERS_ON_GPU, Shaped, alloc, can_fill, fill, fill_range, prepare,
 };
 use super::{bounds, wanted_shape};
 use crate::prelude::*;
@@ -94,6 +94,7 @@ fn shaped(from: From, which: Shaped) -> impl Fn(&KernelInit<'_>) -> Result<Kerne
         if !can_fill(which, dtype) {
             return Err(unsupported(init, "dtype", dtype));
         }
+        prepare(init, which, dtype)?;
         Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
             let stream = from.stream(ctx)?;
             let mut out = alloc(ctx, dtype, wanted_shape(ctx.input(0)?)?)?;

@@ -171,7 +171,7 @@ const BIAS: GpuFormula = GpuFormula {
 /// [`bias_add_grad`] on a GPU.
 fn bias_grad_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let (is_nchw, dtype) = (is_nchw(init)?, init.dtype("T")?);
-    let kernels = FoldKernels::new(dtype, dtype, GpuFold::SUM)?;
+    let kernels = FoldKernels::new(init, dtype, dtype, GpuFold::SUM)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let g = ctx.input(0)?;
         let Channels { count, .. } = channels(g.shape(), is_nchw)?;

@@ -344,7 +344,7 @@ fn on_device(
     let dtype = init.dtype("T")?;
     // The checks do not depend on the type.
     let node = Convolution::<f32>::new(init, part, spatial, sizes_as_shape)?;
-    let kernels = ConvOnDevice::new(dtype)?;
+    let kernels = ConvOnDevice::new(init, dtype)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let layout = node.sliding.layout;
         let last = |i: usize| reordered_on_device(ctx.input(i)?, layout, true);

@@ -227,7 +227,7 @@ where
 fn l2_loss_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
     let fold = GpuFold { lift: "x * x", finish: "a * Acc(0.5)", ..GpuFold::SUM };
-    let kernels = FoldKernels::new(dtype, dtype, fold)?;
+    let kernels = FoldKernels::new(init, dtype, dtype, fold)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let out = kernels.run(ctx, x, &vec![true; x.rank()], dtype, Shape::scalar())?;

@@ -206,7 +206,7 @@ impl<T: Lowest> Kernel for MaxPool<T> {
 fn on_device(init: &KernelInit<'_>, part: Part, spatial: usize) -> Result<KernelBox> {
     let attrs = PoolAttrs::new(init.attrs, spatial)?;
     let dtype = init.dtype("T")?;
-    let kernels = PoolKernels::new(dtype)?;
+    let kernels = PoolKernels::new(init, dtype)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let layout = attrs.layout;
         let window = attrs.window(ctx, if part == Part::Output { 1 } else { 3 })?;
@@ -259,7 +259,7 @@ fn with_argmax_on_device(init: &KernelInit<'_>) -> Result<KernelBox> {
     let attrs = PoolAttrs::new(init.attrs, 2)?;
     let (dtype, index_type) = (init.dtype("T")?, init.dtype("Targmax")?);
     let through_batch = init.bool("include_batch_in_index")?;
-    let kernels = PoolKernels::new(dtype)?;
+    let kernels = PoolKernels::new(init, dtype)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let pool = attrs.over(x.shape(), &attrs.window(ctx, 0)?)?;

@@ -226,6 +226,9 @@ pub(super) fn declare(
             if spec.text.is_some() {
                 let types = if sparse { SPARSE_ON_GPU } else { gpu::FLOAT };
                 op = op.gpu(types, move |init| device::apply(init, spec));
+                if !sparse {
+                    op = op.gpu_joins(&device::shared_inputs(spec));
+                }
             }
             op.expensive().cpu(kernel);
         }

@@ -121,6 +121,7 @@ fn has_kernel(op: &OpDef, attrs: Attrs) -> bool {
         inputs: &inputs,
         outputs: &outputs,
         functions: &functions,
+        is_fallback: false,
     });
     // Invalid values of other attributes give other codes.
     !made.is_err_and(|e| e.code() == Code::Unimplemented)

@@ -39,6 +39,7 @@ pub fn fuse_biases_on_gpus(step: &mut Pruned) {
                 inputs: &product.input_types,
                 outputs: &product.output_types,
                 functions: init.functions,
+                is_fallback: init.is_fallback,
             })
         });
         let op = format!("_Fused{}OnGpu", node.op.name);

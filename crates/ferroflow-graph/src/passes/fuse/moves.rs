@@ -31,7 +31,7 @@ pub fn fuse_moves_on_gpus(step: &mut Pruned, catalog: &Catalog) {
             continue;
         };
         let shape = PartialShape::from(&Shape::from(&moves.shape[..]));
-        let kernel: KernelFn = Arc::new(move |_| mover(&moves));
+        let kernel: KernelFn = Arc::new(move |init| mover(&moves, init));
         let ids: Vec<NodeId> = inner.iter().copied().chain([root]).collect();
         if let Some(mut node) = fused_node(graph, &ids, "_MovedOnGpu".into(), inputs, kernel) {
             run_on_gpu(&mut node, shape);

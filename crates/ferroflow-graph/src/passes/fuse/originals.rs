@@ -34,6 +34,7 @@ impl Original {
             inputs: &node.input_types,
             outputs: &node.output_types,
             functions: init.functions,
+            is_fallback: true,
         });
         match made.map_err(|e| e.at_node(&node.name))? {
             KernelBox::Sync(kernel) => {

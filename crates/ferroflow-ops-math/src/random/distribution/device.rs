@@ -3,7 +3,7 @@
 use super::Shaped;
 use crate::prelude::*;
 use ferroflow_core::{Gpu, LaunchArg};
-use ferroflow_op_kit::gpu::{GpuKernel, address, c_type, length};
+use ferroflow_op_kit::gpu::{self, GpuKernel, address, c_type, length};
 use ferroflow_op_kit::philox::Philox;
 
 const PHILOX: &str = include_str!("philox.cu");
@@ -34,10 +34,23 @@ pub(crate) fn fill_range_on_device(
     run("integers", stream, &[low, range], out)
 }
 
+/// Begins to compile the kernel that [`fill_on_device`] runs, if the node is on a GPU.
+pub(crate) fn prepare(init: &KernelInit<'_>, which: Shaped, dtype: DType) -> Result<()> {
+    match init.node.device.gpu {
+        Some(_) => gpu::prepare(init, &text(matches!(which, Shaped::FullInt), dtype)?),
+        None => Ok(()),
+    }
+}
+
+/// The text of the kernels for integers, or of those for floats.
+fn text(is_integer: bool, dtype: DType) -> Result<String> {
+    let kernels = if is_integer { INTEGERS } else { FLOATS };
+    Ok(format!("typedef {} T;\n{PHILOX}{kernels}", c_type(dtype)?))
+}
+
 fn run(name: &'static str, stream: Philox, more: &[i64], out: &Tensor) -> Result<()> {
     let (n, dtype) = (out.elements(), out.dtype());
-    let kernels = if name == "integers" { INTEGERS } else { FLOATS };
-    let text = format!("typedef {} T;\n{PHILOX}{kernels}", c_type(dtype)?);
+    let text = text(name == "integers", dtype)?;
     let group = if dtype.size() == Some(8) { 2 } else { 4 };
     let [low, high] = stream.counter_words().map(|w| LaunchArg::I64(w as i64));
     let [k0, k1] = stream.key.map(|w| LaunchArg::I32(w as i32));

@@ -58,10 +58,14 @@ struct Group {
 }
 
 impl ConvOnDevice {
-    pub(crate) fn new(dtype: DType) -> Result<ConvOnDevice> {
+    pub(crate) fn new(init: &KernelInit<'_>, dtype: DType) -> Result<ConvOnDevice> {
         let text = text(dtype)?;
+        if gpu::gpu_of(init)?.has_convolutions() {
+            // The library takes filters in another order.
+            gpu::copy::prepare(init, dtype)?;
+        }
         Ok(ConvOnDevice {
-            patches: GpuKernel::new(text.clone(), "patches"),
+            patches: GpuKernel::new(text.clone(), "patches").prepared(init)?,
             sum_patches: GpuKernel::new(text, "sum_patches"),
         })
     }

@@ -27,10 +27,8 @@ pub(super) const ON_GPU_V2: GpuTypes = &[("T", IMAGES), ("U", &[DType::Float])];
 
 struct NormOnDevice {
     program: GpuProgram,
-    /// `y = a x + b`, with `a` and `b` for each channel.
-    shifted: Elementwise,
-    /// `dx = p dy + q x + r`.
-    of_image: Elementwise,
+    /// `y = a x + b`, with `a` and `b` for each channel, or the gradient `dx = p dy + q x + r`.
+    image: Elementwise,
     epsilon: f64,
     is_training: bool,
     factor: f32,
@@ -40,10 +38,14 @@ struct NormOnDevice {
 /// The kernel of FusedBatchNorm, or of its gradient.
 pub(super) fn batch_norm(init: &KernelInit<'_>, gradient: bool) -> Result<KernelBox> {
     let dtype = init.dtype("T")?;
+    let text = format!("typedef {} T;\n{TEXT}", c_type(dtype)?);
+    let image = match gradient {
+        false => Elementwise::of_rows(init, &[dtype, F, F], dtype, "x * y + z")?,
+        true => Elementwise::of_rows(init, &[dtype, dtype, F, F, F], dtype, "z * y + w * x + u")?,
+    };
     let norm = NormOnDevice {
-        program: GpuProgram::new(format!("typedef {} T;\n{TEXT}", c_type(dtype)?)),
-        shifted: Elementwise::of(init, &[dtype, F, F], dtype, "x * y + z")?,
-        of_image: Elementwise::of(init, &[dtype, dtype, F, F, F], dtype, "z * y + w * x + u")?,
+        program: GpuProgram::new(text).prepared(init)?,
+        image,
         epsilon: f64::from(init.float("epsilon")?),
         is_training: init.bool("is_training")?,
         factor: if gradient { 1.0 } else { init.float("exponential_avg_factor")? },
@@ -174,7 +176,7 @@ impl NormOnDevice {
                 &b,
             ];
             self.run(ctx, "finish_moments", c, &sizes, &tensors)?;
-            self.shifted.run_into(ctx.gpu()?, &[&x, &a, &b], &y)?;
+            self.image.run_into(ctx.gpu()?, &[&x, &a, &b], &y)?;
             for (i, output) in outputs.into_iter().enumerate() {
                 ctx.set(i + 1, output)?;
             }
@@ -214,7 +216,7 @@ impl NormOnDevice {
         let tensors = [&sums, scale, mean, variance, &d_scale, &d_offset, &p, &q, &r];
         self.run(ctx, "finish_gradients", c, &sizes, &tensors)?;
         let dx = ctx.alloc_on_device(x.dtype(), x.shape().clone())?;
-        self.of_image.run_into(ctx.gpu()?, &[&x, &dy, &p, &q, &r], &dx)?;
+        self.image.run_into(ctx.gpu()?, &[&x, &dy, &p, &q, &r], &dx)?;
         let half = x.dtype() == DType::Half;
         let dx = reordered_on_device(&dx, self.layout, false)?;
         ctx.set(0, dx)?;

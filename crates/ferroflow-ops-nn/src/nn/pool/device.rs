@@ -17,10 +17,10 @@ pub(crate) struct PoolKernels {
 }
 
 impl PoolKernels {
-    pub(crate) fn new(dtype: DType) -> Result<PoolKernels> {
+    pub(crate) fn new(init: &KernelInit<'_>, dtype: DType) -> Result<PoolKernels> {
         let lowest = gpu::finite_range(dtype)[0];
         let text = format!("typedef {} T;\n#define LOWEST {lowest}\n{TEXT}", c_type(dtype)?);
-        Ok(PoolKernels { program: GpuProgram::new(text) })
+        Ok(PoolKernels { program: GpuProgram::new(text).prepared(init)? })
     }
 
     /// Runs kernel `name` for each element of `out`.
@@ -168,7 +168,7 @@ pub(crate) fn average(init: &KernelInit<'_>, spatial: usize, gradient: bool) -> 
         );
     }
     let dtype = init.dtype("T")?;
-    let kernels = PoolKernels::new(dtype)?;
+    let kernels = PoolKernels::new(init, dtype)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let layout = attrs.layout;
         let window = attrs.window(ctx, 0)?;

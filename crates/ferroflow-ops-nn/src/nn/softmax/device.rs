@@ -35,13 +35,13 @@ fn grid(rows: usize) -> [u32; 3] {
     [rows.min(1 << 20) as u32, 1, 1]
 }
 
-/// The kernel of Softmax or LogSoftmax. It is compiled on first use: fused ones have their own.
+/// The kernel of Softmax or LogSoftmax.
 pub(crate) fn by_row(init: &KernelInit<'_>, name: &'static str) -> Result<KernelBox> {
     let narrow = match name {
         "softmax" => Some(self::kernel(init, "narrow_softmax", DType::Int64)?),
         _ => None,
     };
-    let kernel = kernel(init, name, DType::Int64)?;
+    let kernel = kernel(init, name, DType::Int64)?.prepared(init)?;
     Ok(KernelBox::new(move |ctx: &mut Ctx<'_>| {
         let x = ctx.input(0)?;
         let shape = x.shape().clone();
