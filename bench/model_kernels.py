@@ -12,7 +12,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "oracle")]
+sys.path[:0] = [os.path.join(HERE, "..", "oracle"), HERE]
 
 import every_kernel
 from common import import_tf, tf_server_cmd
