@@ -127,7 +127,8 @@ def compare(folder):
     def read(one):
         values = np.fromfile(os.path.join(folder, one["file"]), "<f4")
         return jnp.asarray(values.reshape(one["shape"]))
-    # Values have the names of the nodes that read the variables, such as `a/kernel/Read/ReadVariableOp:0`.
+    # Values have the names of the nodes that read the variables, such as
+    # `a/kernel/Read/ReadVariableOp:0`.
     p = {one["name"].split("/Read/")[0]: read(one) for one in ours["variables"]}
     inputs = [read(one) for one in ours["inputs"]]
     model = ours["model"]

@@ -31,8 +31,8 @@ pub struct GpuSupport {
     /// Only for floats of at most 32 bits.
     pub with_bias: Option<KernelFn>,
     /// Names inputs of a kernel that can update several variables at once. Nodes that share these
-    /// inputs are joined: the joined node has the inputs of each, one node after the other. Empty if
-    /// there is no such kernel.
+    /// inputs are joined: the joined node has the inputs of each, one node after the other. Empty
+    /// if there is no such kernel.
     pub shared_inputs: Vec<&'static str>,
     /// What its kernel does with whole rows, if that can be fused with formulas.
     pub rows: Option<GpuRows>,

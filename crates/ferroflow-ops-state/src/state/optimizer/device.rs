@@ -1,5 +1,5 @@
-//! The ops of optimizers on a GPU: one launch updates variables and their slots in place. A dense op
-//! may be several that were joined, and then updates all of their variables. A sparse op first
+//! The ops of optimizers on a GPU: one launch updates variables and their slots in place. A dense
+//! op may be several that were joined, and then updates all of their variables. A sparse op first
 //! orders the rows of the gradient by the rows of the variable, and then applies those of one row
 //! one after the other, as on the CPU.
 
