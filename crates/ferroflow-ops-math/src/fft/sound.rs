@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn frames_without_channels_take_no_memory() {
         let out = check("AudioSpectrogram")
-            .input(Tensor::zeros(DType::Float, [1 << 40, 0]).unwrap())
+            .input(Tensor::zeros(DType::Float, [1 << 20, 0]).unwrap())
             .attr("window_size", 16i64)
             .attr("stride", 16i64)
             .run()
