@@ -7,6 +7,9 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
+# Seconds for which a wait outlasts the deadline of the group.
+_GRACE = 10
+
 
 class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
     """The pending result of a collective."""
@@ -27,7 +30,9 @@ class PendingWork(dist._Work if hasattr(dist, "_Work") else c10d.Work):
 
     def wait(self, timeout=timedelta(0)):
         limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        limit = limit if limit and limit > 0 else self._timeout
+        if not limit or limit <= 0:
+            # The group has a deadline of its own, and its error names the ranks that are missing.
+            limit = self._timeout and self._timeout + _GRACE
         if not self._work.wait(limit):
             raise RuntimeError(f"the collective was not complete after {limit} s")
         self._completed()
