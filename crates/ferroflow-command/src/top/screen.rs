@@ -1,6 +1,7 @@
 //! The state of a job as lines of text, for a terminal of any size.
 
 use crate::dashboard::clock;
+use crate::units::show_bytes;
 use serde_json::Value;
 
 /// The size of a terminal in characters.
@@ -155,8 +156,8 @@ fn row(task: &Value) -> String {
         share(1),
         share(2),
         share(3),
-        bytes(number("sent")),
-        bytes(task["resident"].as_f64().unwrap_or(0.0)),
+        show_bytes(number("sent")),
+        show_bytes(task["resident"].as_f64().unwrap_or(0.0)),
         100.0 * number("cpu"),
     )
 }
@@ -229,15 +230,6 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(120).collect()
 }
 
-fn bytes(count: f64) -> String {
-    match count {
-        n if n >= 1e9 => format!("{:.1} GB", n / 1e9),
-        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
-        n if n >= 1e3 => format!("{:.1} kB", n / 1e3),
-        n => format!("{n:.0} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,7 +274,7 @@ mod tests {
         let text = table(&state);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "2 tasks, 1 lost, 25.0 steps/s, global step 70, epoch 2");
-        let ps = "ps 0               50     25.0     0%     25%   0%  75%   1.5 kB   2.0 MB   50%";
+        let ps = "ps 0               50     25.0     0%     25%   0%  75%   1.5 KB   2.0 MB   50%";
         assert_eq!(lines[2], ps);
         assert_eq!(lines[3], "?[2Jworker 1 lost: no answer");
         let want =
